@@ -24,14 +24,14 @@ TY_API TY_CHECKED ty_status ty_atomic_load_window_1(ty_atomic_txn *txn, const vo
 
 /* Loads 8 bytes at any address of the heap's blocks; at a multiple of 8 without a call. txn and value must not be NULL.
  * Errors, thread-safety: as ty_atomic_load. */
-static inline ty_status ty_atomic_load_word(ty_atomic_txn *txn, const void *address, uint64_t *value) {
+TY_CHECKED static inline ty_status ty_atomic_load_word(ty_atomic_txn *txn, const void *address, uint64_t *value) {
     if (ty_detail_load((ty_atomic_window *)txn, (uintptr_t)address, value))
         return TY_OK;
     return ty_atomic_load_window_1(txn, address, value, sizeof *value);
 }
 
 /* The same of 4 bytes; at a multiple of 4 without a call. */
-static inline ty_status ty_atomic_load_half(ty_atomic_txn *txn, const void *address, uint32_t *value) {
+TY_CHECKED static inline ty_status ty_atomic_load_half(ty_atomic_txn *txn, const void *address, uint32_t *value) {
     const uintptr_t at = (uintptr_t)address;
     uint64_t word;
     if (at % 4 == 0 && ty_detail_load((ty_atomic_window *)txn, at & ~(uintptr_t)7, &word)) {

@@ -71,7 +71,7 @@ ty_status check_live(ty_atomic_txn &txn, const char *call, void *block, block_no
         uint64_t word = 0;
         if (!txn.load_at_once(reinterpret_cast<uintptr_t>(block), &word) && !txn.load(block, &word, sizeof word))
             return txn.aborted();
-        if (was_freed(txn, block))
+        if (was_freed(txn, block) && !fault("freed_block_accepted_by_a_free"))
             return freed_already(call, block);
         if (txn.aborted() != TY_OK)
             return txn.aborted();

@@ -89,7 +89,11 @@ void save_outers(body_call &call) {
     }
     auto run = [&call] { call.status = call.body(call.txn, call.context); };
     if (!call.thrown.run(run) && txn.aborted() != TY_E_BUSY && !txn.waits)
-        return stm::verdict::roll_back; // the exception is rethrown
+        return stm::verdict::roll_back;        // the exception is rethrown
+    if (txn.all->fork.forked()) [[unlikely]] { // in the body: heap and log are the parent's
+        call.status = refuse_forked();
+        return stm::verdict::roll_back;
+    }
     if (!txn.waits && !call.only_waits) [[likely]]
         return call.status == TY_OK ? stm::verdict::commit : stm::verdict::roll_back;
     call.waits = txn.waits && !call.may_wait && txn.aborted() == TY_OK;
@@ -164,7 +168,8 @@ void note_end(ty_atomic_txn &txn, body_call &call) {
     call.timestamp = txn.last_timestamp();
     if (txn.all->rt == nullptr)
         return;
-    if (txn.way != commit_way::record) [[unlikely]] // read by snapshots, which the reader-writer lock excludes now
+    // X34. Snapshots read it: the reader-writer lock excludes them now.
+    if (txn.way != commit_way::record && !fault("later_commits_by_snapshots_too")) [[unlikely]]
         txn.way = commit_way::record;
     call.too_long = txn.too_long;
     call.log_failed = txn.log_failed;

@@ -226,11 +226,11 @@ ty_status concurrent_create(ty_heap *heap, txn_runtime *rt, concurrent_heap **ma
 }
 
 void concurrent_destroy(concurrent_heap *all) {
-    concurrent_ends.fetch_add(1, std::memory_order_release);
+    if (!fault("thread_keeps_its_transaction_of_an_ended_heap"))
+        concurrent_ends.fetch_add(1, std::memory_order_release); // X35
     thread_ends_remove(*all);
     while (ty_atomic_txn *txn = all->first) {
         all->first = txn->next_member;
-        all->domain->leave(*txn);
         txn->~ty_atomic_txn();
         os::unmap_memory(txn, sizeof *txn);
     }

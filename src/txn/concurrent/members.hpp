@@ -17,6 +17,8 @@
 // X32: What a transaction stores to a block that it allocated is in the block at once, in the order of its stores,
 //     whether by ty_atomic_store or not; so it is never among the words that a commit stores. A part that is rolled
 //     back restores what it has changed by ty_atomic_store in blocks of the whole transaction.
+// X34: Only the commit that no record can hold is a snapshot: the thread's next one has a record again.
+// X35: What a thread remembers of a heap that ended is never used, also where the next heap has its address.
 #pragma once
 
 #include "../transactions/transactions.hpp"

@@ -299,8 +299,6 @@ ty_status prepare_record(ty_atomic_txn &txn, const stm::write_set &writes) {
 ty_status prepare(void *, stm::transaction &own) {
     ty_atomic_txn &txn = txn_of(own);
     const bool touched = blocks_touched(txn);
-    if (txn.all->fork.forked()) // within the body: the log is the parent's
-        return refuse_forked();
     if (touched) {
         latch_enter(txn);
         if (ty_status status = blocks_prepare(txn)) {

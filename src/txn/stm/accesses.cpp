@@ -88,7 +88,8 @@ void transaction::wake_those_that_await_ends() const {
 }
 
 bool transaction::abort(conflict kind) {
-    close_window();
+    if (!fault("stm_aborted_transaction_loads_on"))
+        close_window();
     aborted_ = TY_E_BUSY;
     last_conflict_ = kind;
     count(conflicts_[static_cast<size_t>(kind)]);
@@ -219,8 +220,8 @@ bool transaction::load(const void *address, void *value, size_t bytes) {
 bool transaction::store_in_word(uint64_t *word, uint64_t value, uint64_t mask) {
     if (aborted_ != TY_OK)
         return false;
-    if (what_ == kind::reads)
-        return abort(failure(TY_E_ARGUMENT, "store in a transaction that only reads"));
+    if (!may_change("store"))
+        return false;
     if (!writes_.put_at_once(word, value, mask))
         if (ty_status status = writes_.put(word, value, mask))
             return abort(status);

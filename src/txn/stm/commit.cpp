@@ -85,7 +85,7 @@ bool transaction::try_commit() {
     if (!lock_orecs())
         return false;
     const recorder &keeper = domain_->keeper_;
-    const bool records = keeper.words || (has_changes_ && keeper.prepare != nullptr);
+    const bool records = keeper.every_commit || (has_changes_ && keeper.prepare != nullptr);
     if (records)
         if (ty_status status = keeper.prepare(keeper.context, *this))
             return abort(status);

@@ -64,41 +64,13 @@ void domain::join(transaction &own) {
     own.window_.orecs = orecs_;
     own.window_.orec_mask = orec_mask_;
     os::lock_guard guard(lock_);
-    own.id_ = unused_id();
-    own.next_.store(first_.load(std::memory_order_relaxed), std::memory_order_relaxed);
+    own.id_ = ++last_id_;
+    own.next_ = first_.load(std::memory_order_relaxed);
     first_.store(&own, std::memory_order_release);
 }
 
-// A locked orec's word has few bits for an id, so ids are reused.
-uint64_t domain::unused_id() {
-    for (;;) {
-        last_id_ = last_id_ == transaction::id_max ? 1 : last_id_ + 1;
-        bool used = false;
-        each([&](const transaction &other) {
-            used = other.id_ == last_id_;
-            return !used;
-        });
-        if (!used)
-            return last_id_;
-    }
-}
-
-void domain::leave(transaction &left) {
-    {
-        os::lock_guard guard(lock_);
-        std::atomic<transaction *> *link = &first_;
-        while (link->load(std::memory_order_relaxed) != &left)
-            link = &link->load(std::memory_order_relaxed)->next_;
-        link->store(left.next_.load(std::memory_order_relaxed), std::memory_order_seq_cst);
-        left.add_to(left_);
-    }
-    while (walks_.load(std::memory_order_seq_cst) != 0)
-        os::give_way();
-}
-
 metrics domain::count() {
-    os::lock_guard guard(lock_); // none leaves, and is counted twice, or not at all
-    metrics all = left_;
+    metrics all{};
     each([&](const transaction &own) {
         own.add_to(all);
         return true;
@@ -106,7 +78,7 @@ metrics domain::count() {
     return all;
 }
 
-// Q3: a requester waits for the commits under way. It may hold lock_, so what a commit does must not need that.
+// Q3: a requester waits for the commits under way. Q8: it may hold lock_, so what a commit does must not need that.
 void domain::await_commits(bool none, const transaction *but) {
     await_announcements();
     each([&](const transaction &own) {
@@ -121,9 +93,11 @@ void domain::await_commits(bool none, const transaction *but) {
     });
 }
 
-// The caller has read a clock of at least this timestamp, so it sees committing_ of each transaction that has such a
-// timestamp.
+// Q8: without lock_. The caller has read a clock of at least this timestamp, so it sees committing_ of each transaction
+// that has such a timestamp.
 void domain::await(uint64_t timestamp, const transaction *but) {
+    if (fault("stm_commit_waits_for_the_lock_of_requests"))
+        os::lock_guard guard(lock_);
     each([&](const transaction &own) {
         for (;;) {
             const uint64_t least = own.committing_.load(std::memory_order_seq_cst);

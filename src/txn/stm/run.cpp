@@ -63,29 +63,9 @@ ty_status kept_waiting() {
         .remedy("return from the body");
 }
 
-ty_status end_part(transaction &own, const transaction::part_savepoint &before, verdict wanted, bool *committed) {
-    if (wanted == verdict::retry)
-        own.wait_as_a_whole();
-    else if (wanted == verdict::roll_back)
-        own.back_to(before);
-    else
-        *committed = own.aborted() == TY_OK;
-    return own.aborted();
-}
-
-verdict or_else(transaction &own, verdict (*first)(transaction &, void *), verdict (*second)(transaction &, void *),
-                void *context) {
-    const transaction::part_savepoint before = own.savepoint();
-    const verdict wanted = first(own, context);
-    if (wanted != verdict::retry || own.aborted() != TY_OK)
-        return wanted;
-    own.back_to(before);
-    return second(own, context);
-}
-
 bool runs_again(transaction &own, verdict wanted, attempts &tried, ty_status *status) {
     *status = TY_OK;
-    if (own.waits() || (wanted == verdict::retry && own.aborted() == TY_OK)) {
+    if (wanted == verdict::retry && own.aborted() == TY_OK) {
         tried.aborts = 0;
         *status = wait_for_change(own, tried.waits);
         return *status == TY_OK;

@@ -17,6 +17,7 @@
 // Q6: A transaction that waits for a change is known to those that commit before it validates for the last time.
 // Q7: A transaction begun with wait_policy::never waits for no other: where it would have to, it ends instead. So a
 //      thread with a transaction of another domain under way delays no thread that waits for that one.
+// Q8: A thread that commits needs no lock that is held while a thread waits for commits.
 #pragma once
 
 #include "write_set.hpp"
@@ -30,8 +31,8 @@ namespace taiyen::stm {
 
 class domain;
 
-// An ownership record: the timestamp of the last commit that stored there, or who has locked it. A plain word, as a
-// program's inline loads read it too.
+// An ownership record: the timestamp of the last commit that stored there, or the transaction that has locked it. A
+// plain word, as a program's inline loads read it too.
 using orec = uint64_t;
 inline uint64_t load_orec(const orec *from) {
     return __atomic_load_n(from, __ATOMIC_ACQUIRE);
@@ -76,8 +77,8 @@ struct recorder {
     // All words are stored, and not yet visible. On failure the function has put back what was there. NULL: nothing to
     // do.
     ty_status (*stored)(void *context, transaction &own, uint64_t timestamp);
-    // Whether commits of words alone are recorded, too; otherwise only those of transactions with changed().
-    bool words;
+    // Whether each commit is recorded; otherwise only those of transactions with changed().
+    bool every_commit;
 };
 
 // A thread's transaction in a domain; one at a time, reused. Not thread-safe, except where noted.
@@ -133,12 +134,6 @@ public:
     // Prefetches words that will soon be loaded, so that their cache misses overlap. A hint.
     void prefetch(const void *const *addresses, size_t count) const;
 
-    // Within a part: the whole transaction is to wait (run()).
-    void wait_as_a_whole() {
-        waits_ = true;
-        abort(TY_E_BUSY);
-    }
-    bool waits() const { return waits_; }
     bool may_wait() const { return how_ == manner::optimistic; }
     conflict last_conflict() const { return last_conflict_; }
     // Aborts the transaction: another domain's keeps it waiting, or its body wants to run again.
@@ -214,11 +209,11 @@ public:
 private:
     friend class domain;
 
-    // The word of a locked orec: locked_bit, the owner's id, the index in its locks_. Others hold a timestamp.
+    // The word of a locked orec: locked_bit, the owner's id (24 bits: more than a process has threads), the index in
+    // its locks_. Others hold a timestamp.
     static constexpr uint64_t locked_bit = uint64_t{1} << 63;
     static constexpr unsigned index_bits = 39;
     static constexpr uint64_t index_mask = (uint64_t{1} << index_bits) - 1;
-    static constexpr uint64_t id_max = (uint64_t{1} << (63 - index_bits)) - 1;
     static bool is_locked(uint64_t version) { return (version & locked_bit) != 0; }
 
     struct locked_orec {
@@ -232,8 +227,9 @@ private:
         void *context;
     };
 
-    // Others see it, once they have called await_announcements(), unless this thread sees what they stored before.
-    void announce(std::atomic<uint64_t> &field, uint64_t value) const;
+    // Stores, so that of two threads that each store and then load what the other has stored, one sees it: this one, or
+    // the other, which calls await_announcements() between the two.
+    inline void announce(std::atomic<uint64_t> &field, uint64_t value) const;
     inline bool try_to_enter();
     bool enter(wait_policy waits) { return try_to_enter() || enter_slowly(waits); }
     [[gnu::cold, gnu::noinline]] bool enter_slowly(wait_policy waits);
@@ -282,16 +278,15 @@ private:
     std::atomic<uint32_t> changes_{0};   // the futex on which it waits: counts up when something may have changed
     std::atomic<uint64_t> waits_for_{0}; // the orecs, as a 64-bit filter
     alignas(64) domain *domain_ = nullptr;
-    std::atomic<transaction *> next_{nullptr}; // in the domain's list
-    uint64_t id_ = 0;                          // not 0
-    uint64_t stops_ = 0;                       // the domain's count of stops at its begin
+    transaction *next_ = nullptr; // in the domain's list
+    uint64_t id_ = 0;             // not 0
+    uint64_t stops_ = 0;          // the domain's count of stops at its begin
     uint64_t timestamp_ = 0;
     bool stored_ = false; // whether the one that ended last stored something
     kind what_ = kind::writes;
     manner how_ = manner::optimistic;
     conflict last_conflict_ = conflict::count;
     ty_status aborted_ = TY_OK;
-    bool waits_ = false;
     bool runs_ = false;
     bool exclusive_ = false;   // no other thread commits, also between its transactions
     bool has_changes_ = false; // its commit is recorded, also without a store
@@ -317,9 +312,8 @@ public:
     static ty_status create(const options &wanted, domain **made);
     void destroy(); // no transaction is left
 
-    // A transaction for one thread at a time. Thread-safe.
+    // A transaction for one thread at a time, as long as the domain. Thread-safe.
     void join(transaction &own);
-    void leave(transaction &left); // not running
 
     // Returns when all transactions have ended, but those that wait for a change; none begins until go_on. So the
     // caller, which runs none, may load and store directly. Externally serialised.
@@ -377,15 +371,12 @@ private:
     // Calls use with each transaction until it returns false.
     template <class Use>
     void each(Use use) {
-        walks_.fetch_add(1, std::memory_order_seq_cst);
-        for (transaction *at = first_.load(std::memory_order_seq_cst); at != nullptr && use(*at);
-             at = at->next_.load(std::memory_order_acquire)) {
-        }
-        walks_.fetch_sub(1, std::memory_order_release);
+        transaction *at = first_.load(std::memory_order_seq_cst);
+        while (at != nullptr && use(*at))
+            at = at->next_;
     }
     size_t orecs_bytes() const; // also the size of heads_
     size_t old_bytes() const;
-    uint64_t unused_id();
     void ask(uint32_t what); // also waits for commits that may have missed it; under lock_
     void no_longer(uint32_t what);
     void await_end_of(uint32_t what);
@@ -415,15 +406,12 @@ private:
     alignas(128) std::atomic<uint32_t> next_ticket_{0};
     std::atomic<uint32_t> serving_{0};
     os::mutex lock_{os::lock_rank::stm};
-    // Changed under lock_, read without: a thread that commits must not wait for one that holds lock_ and waits for its
-    // commit. A transaction that left the list exists until no thread walks along it (walks_).
+    // Q8: grows under lock_, and is read without.
     std::atomic<transaction *> first_{nullptr};
-    std::atomic<uint32_t> walks_{0};
     uint64_t last_id_ = 0; // guarded by lock_, as are the members below
     uint32_t old_readers_ = 0;
     uint32_t waiting_ = 0;
     uint32_t quiescing_ = 0;
-    metrics left_{}; // of transactions that left
     // Old values, while there are readers of them: by orec the newest record, with old_time_ in its upper bits.
     old_value *old_ = nullptr;
     std::atomic<uint64_t> *heads_ = nullptr;
@@ -448,164 +436,7 @@ inline unsigned bit_in_word(const void *address) {
     return static_cast<unsigned>(reinterpret_cast<uintptr_t>(address) % sizeof(uint64_t) * 8);
 }
 
-// Calls first; if that wants to wait, rolls back what it stored and calls second.
-verdict or_else(transaction &own, verdict (*first)(transaction &own, void *context),
-                verdict (*second)(transaction &own, void *context), void *context);
-
-// Runs the body in a transaction until it commits, or the body has it rolled back, which leaves *committed false. The
-// body may run many times. Once the transaction is aborted its loads and stores are refused, and it runs again whatever
-// the body returns, unless memory is short (TY_E_MEMORY) or it stored although it said that it only reads
-// (TY_E_ARGUMENT). After some conflicts it runs so that it cannot be aborted. Within a transaction of the same thread
-// the body is a part of that one: rolled back alone, committed with it; if it waits, the whole does. wait: the body
-// cannot proceed in this state: it runs again when a word that it loaded has changed. The caller calls own.call_due()
-// afterwards, unless it was a part.
-//
-// TY_E_BUSY (never for a part): it has been rolled back; call run() again with the same attempts. last_conflict() says
-// why. restart: the body wanted to begin again. other_domain: a nested call would have had to wait. Anything else: this
-// one would have had to wait, and wait_policy::never forbids it (Q7). A body that retries under `never` gets
-// TY_E_ARGUMENT.
-struct attempts {
-    bool serial = false; // it is serial from the first attempt on, and does not wait
-    wait_policy waits = wait_policy::any;
-    unsigned aborts = 0; // so far: later calls count on from here
-    uint64_t dice = 0;
-};
-manner next_manner(kind what, const attempts &tried);
-ty_status kept_waiting();
-// Within a transaction of the same thread: the part has ended.
-ty_status end_part(transaction &own, const transaction::part_savepoint &before, verdict wanted, bool *committed);
-// After a run that has not committed. True: it is to run again; otherwise *status is the result.
-bool runs_again(transaction &own, verdict wanted, attempts &tried, ty_status *status);
-
-// After the first run.
-template <class Body>
-[[gnu::cold, gnu::noinline]] ty_status run_on(transaction &own, kind what, Body &body, verdict wanted, bool *committed,
-                                              attempts &tried) {
-    ty_status status = TY_OK;
-    while (runs_again(own, wanted, tried, &status)) {
-        if (!own.begin(what, next_manner(what, tried), tried.waits))
-            return kept_waiting();
-        wanted = body(own);
-        *committed = wanted == verdict::commit && !own.waits() && own.commit();
-        if (*committed)
-            return TY_OK;
-    }
-    return status;
-}
-
-template <class Body>
-[[gnu::always_inline]] inline ty_status run(transaction &own, kind what, Body body, bool *committed, attempts &tried) {
-    *committed = false;
-    if (own.runs()) {
-        const transaction::part_savepoint before = own.savepoint();
-        return end_part(own, before, body(own), committed);
-    }
-    const manner how = tried.serial || tried.aborts != 0 ? next_manner(what, tried) : manner::optimistic;
-    if (!own.begin(what, how, tried.waits)) [[unlikely]]
-        return kept_waiting();
-    const verdict wanted = body(own);
-    if (wanted == verdict::commit && !own.waits() && own.commit()) [[likely]] {
-        *committed = true;
-        return TY_OK;
-    }
-    return run_on(own, what, body, wanted, committed, tried);
-}
-
-// Moved here, as each transaction needs them: what follows up to the end of commit().
-inline bool transaction::try_to_enter() {
-    const uint64_t now = domain_->now();
-    perturb();
-    announce(began_, now + 1);
-    perturb();
-    return !domain_->is_asked(domain::ask_stop);
-}
-
-// A thread that stops the domain later waits for this transaction.
-inline bool transaction::begin(kind what, manner how, wait_policy waits) {
-    if (exclusive_) [[unlikely]]
-        how = manner::serial;
-    else if (!enter(waits)) [[unlikely]]
-        return false;
-    what_ = what;
-    how_ = how;
-    last_conflict_ = conflict::count;
-    aborted_ = TY_OK;
-    waits_ = false;
-    if (how != manner::optimistic && !begin_otherwise(waits)) [[unlikely]]
-        return false;
-    window_.start = domain_->now(); // a stop may have ended since it entered
-    stops_ = domain_->stops_.load(std::memory_order_acquire);
-    runs_ = true;
-    open_window();
-    return true;
-}
-
-inline void transaction::open_window() {
-    if (reads_ == nullptr) [[unlikely]]
-        static_cast<void>(grow_reads()); // without room, the first load fails
-    const bool goes_on = aborted_ == TY_OK;
-    window_.load_words = goes_on && how_ == manner::optimistic && reads_ != nullptr ? range_words_ : 0;
-    window_.store_words = goes_on && what_ == kind::writes ? range_words_ : 0;
-}
-
-// A transaction that read much leaves no memory behind.
-inline void transaction::clear_reads() {
-    constexpr ptrdiff_t kept = ptrdiff_t{1} << 17;
-    if (window_.reads_limit - reads_ > kept) [[unlikely]]
-        release_reads();
-    else if (reads_ != nullptr) [[likely]]
-        window_.reads_end = reads_ + 1;
-}
-
-// The counterpart of try_to_enter().
-inline void transaction::runs_no_more() {
-    if (domain_->barrier_) [[likely]] {
-        began_.store(0, std::memory_order_release);
-        std::atomic_signal_fence(std::memory_order_seq_cst);
-    } else {
-        began_.exchange(0, std::memory_order_seq_cst);
-    }
-    if (domain_->is_asked(domain::ask_stop | domain::ask_ends)) [[unlikely]]
-        wake_those_that_await_ends();
-}
-
-inline void transaction::end(call_when outcome) {
-    runs_ = false;
-    if (how_ != manner::optimistic || exclusive_) [[unlikely]]
-        end_manner();
-    else
-        runs_no_more();
-    close_window();
-    clear_reads();
-    if (has_changes_ || !writes_.empty()) {
-        locks_.clear();
-        writes_.clear();
-        window_.written = 0;
-        has_changes_ = false;
-    }
-    if (calls_.count() != 0) [[unlikely]]
-        collect_due(outcome);
-}
-
-inline bool transaction::commit() {
-    if (aborted_ != TY_OK || has_changes_ || !writes_.empty()) {
-        if (!commit_stores())
-            return false;
-    } else {
-        stored_ = false;
-    }
-    commits_.store(commits_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
-    end(call_when::committed);
-    return true;
-}
-
-inline void transaction::announce(std::atomic<uint64_t> &field, uint64_t value) const {
-    if (domain_->barrier_) [[likely]] {
-        field.store(value, std::memory_order_relaxed);
-        std::atomic_signal_fence(std::memory_order_seq_cst);
-    } else {
-        field.exchange(value, std::memory_order_seq_cst);
-    }
-}
-
 } // namespace taiyen::stm
+
+#include "begin_end.hpp"
+#include "run.hpp"

@@ -337,7 +337,8 @@ ty_status txn_begin(ty_heap *heap, const ty_txn_options &options, ty_txn **begun
     else if (!rt->rwlock.try_lock())
         return options.no_wait ? busy() : bodies_abort_for({blocker::kind::rwlock, nullptr, &rt->rwlock, nullptr});
     stop_others(*rt);
-    if (rt->concurrent != nullptr) // what concurrent transactions have freed is free for this one, too
+    // X22: what concurrent transactions have freed is free for this one, too.
+    if (rt->concurrent != nullptr && !fault("begin_finds_freed_blocks_live"))
         static_cast<void>(rt->concurrent->give_back(*rt->concurrent));
     ty_status status = TY_OK;
     if (rt->poisoned.load(std::memory_order_relaxed) &&

@@ -227,12 +227,12 @@ TEST_P(atomic_test, a_freed_block_is_refused_at_once) {
     void *block = word();
     EXPECT_OK(atomically(heap_, [&](ty_atomic_txn *txn) { return ty_atomic_free(txn, block); }));
     unsigned runs = 0;
-    EXPECT_OK(atomically(heap_, [&](ty_atomic_txn *txn) {
-        runs++;
-        EXPECT_EQ(TY_E_ARGUMENT, ty_atomic_free(txn, block));
-        EXPECT_EQ(nullptr, ty_atomic_resize(txn, block, 1000));
-        return TY_OK;
-    }));
+    EXPECT_EQ(TY_E_ARGUMENT, atomically(heap_, [&](ty_atomic_txn *txn) {
+                  runs++;
+                  EXPECT_EQ(nullptr, ty_atomic_resize(txn, block, 1000));
+                  const ty_status refused = ty_atomic_free(txn, block);
+                  return refused != TY_OK ? refused : TY_E_EXISTS;
+              }));
     EXPECT_EQ(1u, runs);
     if (GetParam() == sort::volatile_heap)
         return;
@@ -586,7 +586,12 @@ TEST_P(atomic_test, halves_of_words) {
 // Loads without a call: the same values and failures as by the call, also of what the transaction has stored, in parts
 // of words, in pages that the heap got meanwhile, and after a conflict.
 TEST_P(atomic_test, inline_loads) {
-    uint64_t *value = word();
+    uint64_t *value = nullptr;
+    EXPECT_OK(atomically(heap_, [&](ty_atomic_txn *txn) {
+        value = static_cast<uint64_t *>(ty_atomic_alloc(txn, 128));
+        return ty_atomic_status(txn);
+    }));
+    const uint64_t *other = value + 8; // of another orec
     auto *halves = reinterpret_cast<uint32_t *>(value);
     const auto both = [&](ty_atomic_txn *txn, uint64_t expected) -> ty_status {
         uint64_t whole = 1;
@@ -636,6 +641,9 @@ TEST_P(atomic_test, inline_loads) {
         uint32_t half = 1;
         EXPECT_EQ(TY_E_BUSY, ty_atomic_load_half(txn, halves, &half));
         EXPECT_EQ(0u, half);
+        whole = 1;
+        EXPECT_EQ(TY_E_BUSY, ty_atomic_load_word(txn, other, &whole)); // which is as it was
+        EXPECT_EQ(0u, whole);
         return status;
     }));
     EXPECT_EQ(2u, runs);
@@ -884,8 +892,10 @@ TEST_P(atomic_test, waits_for_a_change) {
         uint64_t taken = 0;
         EXPECT_OK(atomically(heap_, [&](ty_atomic_txn *txn) -> ty_status {
             RETURN_IF(load(txn, *full, &taken));
-            if (taken == 0)
+            if (taken == 0 && i % 2 == 0)
                 return ty_atomic_retry(txn);
+            if (taken == 0) // of a part is of the whole
+                return atomically(heap_, [](ty_atomic_txn *part) { return ty_atomic_retry(part); });
             return store(txn, *full, uint64_t{0});
         }));
         EXPECT_EQ(i, taken);

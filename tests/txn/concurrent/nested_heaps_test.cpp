@@ -307,7 +307,7 @@ TEST(nested_heaps, an_inner_one_that_no_record_holds) {
 }
 
 // A thread commits by a snapshot, as no record holds its transaction and it has the heap to itself: its next commits
-// have records again. Meanwhile other threads wait for all transactions under way.
+// have records again.
 TEST(nested_heaps, a_snapshot_in_place_of_a_record_is_for_one_commit) {
     constexpr size_t words = 400000;
     concurrent_test_heap inner(TY_BACKGROUND_THREAD, size_t{1} << 20, 1);
@@ -323,7 +323,7 @@ TEST(nested_heaps, a_snapshot_in_place_of_a_record_is_for_one_commit) {
         EXPECT_OK(ty_get_txn_stats(inner.get(), &stats));
         return stats.forced_snapshots;
     };
-    std::atomic<bool> runs{false}, met{false}, over{false};
+    std::atomic<bool> runs{false}, met{false};
     std::thread holds([&] {
         ty_atomic_options irrevocable = TY_ATOMIC_OPTIONS_INIT;
         irrevocable.irrevocable = true;
@@ -336,8 +336,6 @@ TEST(nested_heaps, a_snapshot_in_place_of_a_record_is_for_one_commit) {
                 return TY_OK;
             },
             &irrevocable));
-        while (!over)
-            EXPECT_OK(ty_atomic_quiesce(inner.get()));
     });
     while (!runs)
         std::this_thread::yield();
@@ -355,8 +353,46 @@ TEST(nested_heaps, a_snapshot_in_place_of_a_record_is_for_one_commit) {
     for (int i = 0; i < 10; i++)
         EXPECT_OK(atomically(inner.get(), [&](ty_atomic_txn *txn) { return add_to(txn, table[0], 1); }));
     EXPECT_EQ(before, forced());
-    over = true;
     holds.join();
+}
+
+// Threads that go to sleep wait for the commits under way, while such a commit waits for those before it (Q8).
+TEST(nested_heaps, commits_by_snapshots_beside_threads_that_go_to_sleep) {
+    constexpr size_t words = 200000;
+    constexpr uint64_t rounds = 8;
+    concurrent_test_heap heap(TY_BACKGROUND_THREAD, size_t{1} << 20, 1);
+    uint64_t *table = nullptr;
+    EXPECT_OK(atomically(heap.get(), [&](ty_atomic_txn *txn) {
+        table = static_cast<uint64_t *>(ty_atomic_alloc(txn, (words + 8) * sizeof *table));
+        return table != nullptr ? TY_OK : TY_E_MEMORY;
+    }));
+    const auto value_of = [](uint64_t round, size_t i) { return (i + round) * 0x9e3779b97f4a7c15; };
+    uint64_t &awake = table[words + 7]; // of an orec that the long ones do not lock
+    std::thread sleepers([&] {
+        in_threads(2, [&](unsigned) {
+            for (uint64_t round = 1; round <= rounds; round++) {
+                while (__atomic_load_n(&table[0], __ATOMIC_ACQUIRE) != value_of(round, 0)) // the commit's first store
+                    os::pause_briefly();
+                EXPECT_OK(atomically(heap.get(), [&](ty_atomic_txn *txn) -> ty_status {
+                    uint64_t seen = 0;
+                    RETURN_IF(load(txn, awake, &seen));
+                    return seen < round ? ty_atomic_retry(txn) : TY_OK;
+                }));
+            }
+        });
+    });
+    for (uint64_t round = 1; round <= rounds; round++) {
+        unsigned runs = 0;
+        EXPECT_OK(atomically(heap.get(), [&](ty_atomic_txn *txn) -> ty_status {
+            for (size_t i = 0; i < words; i++)
+                RETURN_IF(store(txn, table[i], value_of(round, i)));
+            runs++;
+            return TY_OK;
+        }));
+        EXPECT_EQ(2u, runs) << "a record can hold it";
+        EXPECT_OK(atomically(heap.get(), [&](ty_atomic_txn *txn) { return store(txn, awake, round); }));
+    }
+    sleepers.join();
 }
 
 TEST(nested_heaps, what_would_wait_is_refused) {

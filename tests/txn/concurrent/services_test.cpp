@@ -367,6 +367,52 @@ TEST_F(services_test, a_fork_amid_a_body_commits_in_the_parent_alone) {
     EXPECT_EQ(2u, found[0]);
 }
 
+// The same of a volatile heap.
+TEST_F(services_test, a_fork_amid_a_body_on_a_volatile_heap) {
+    ty_heap_options options = TY_HEAP_OPTIONS_INIT;
+    options.concurrent = true;
+    ty_heap *heap = nullptr;
+    ASSERT_OK(ty_heap_create(&options, &heap));
+    uint64_t *found = words(heap, 1);
+    int child_status = -1;
+    pid_t child = -1;
+    const ty_status status = atomically(heap, [&](ty_atomic_txn *txn) -> ty_status {
+        child = fork();
+        return store(txn, found[0], uint64_t{2});
+    });
+    if (child == 0)
+        _exit(status == TY_E_FORKED ? 0 : 1);
+    EXPECT_OK(status);
+    EXPECT_EQ(child, waitpid(child, &child_status, 0));
+    EXPECT_EQ(0, child_status);
+    EXPECT_EQ(2u, found[0]);
+    EXPECT_OK(ty_heap_destroy(heap));
+}
+
+// A thread remembers the heaps that it has used last by their addresses (X35).
+TEST_F(services_test, a_heap_in_the_place_of_another) {
+    ty_heap_options options = TY_HEAP_OPTIONS_INIT;
+    options.concurrent = true;
+    const auto count = [&](ty_heap *heap) {
+        uint64_t *found = words(heap, 1);
+        EXPECT_OK(add(heap, *found));
+        EXPECT_EQ(1u, *found);
+    };
+    ty_heap *first = nullptr, *next = nullptr;
+    ASSERT_OK(ty_heap_create(&options, &first));
+    count(first);
+    EXPECT_OK(ty_heap_destroy(first));
+    for (unsigned round = 0; round < 1000 && next != first; round++) { // handles are used again after 64 others
+        if (next != nullptr) {
+            EXPECT_OK(ty_heap_destroy(next));
+        }
+        ASSERT_OK(ty_heap_create(&options, &next));
+    }
+    ASSERT_EQ(first, next);
+    count(next);
+    EXPECT_OK(ty_heap_destroy(next));
+}
+
 // A call after a roll-back vouches for nothing of the next run.
 TEST_F(services_test, calls_after_the_end_leave_the_commit_mode) {
     concurrent_test_heap files;

@@ -5,7 +5,9 @@
 #include "tests/threads.hpp"
 
 #include <cstdlib>
+#include <deque>
 #include <gtest/gtest.h>
+#include <mutex>
 
 namespace taiyen::test {
 
@@ -32,23 +34,19 @@ ty_status run(transaction &own, Body body, kind what = kind::writes, bool *commi
     bool ended;
     stm::attempts tried;
     const ty_status status = stm::run(own, what, body, committed != nullptr ? committed : &ended, tried);
-    if (!own.runs())
-        own.call_due();
+    own.call_due();
     return status;
 }
 
-// A transaction for as long as it lives; all of memory is in its range.
-class member : public transaction {
-public:
-    explicit member(stm::domain &all) : all_(all) {
-        set_range(nullptr, SIZE_MAX);
-        all.join(*this);
-    }
-    ~member() { all_.leave(*this); }
-
-private:
-    stm::domain &all_;
-};
+// A part of the transaction that runs. False: it is rolled back, as the body wants.
+template <class Body>
+bool run_part(transaction &own, Body body) {
+    const transaction::part_savepoint before = own.savepoint();
+    if (body(own) == verdict::commit)
+        return true;
+    own.back_to(before);
+    return false;
+}
 
 class domain_of_test {
 public:
@@ -59,22 +57,32 @@ public:
     domain_of_test(const domain_of_test &) = delete;
     domain_of_test &operator=(const domain_of_test &) = delete;
     stm::domain *operator->() const { return domain_; }
-    stm::domain &operator*() const { return *domain_; }
+
+    // A transaction, as long as the domain; all of memory is in its range.
+    transaction &join() {
+        transaction *made = nullptr;
+        {
+            const std::lock_guard guard(lock_);
+            made = &transactions_.emplace_back();
+        }
+        made->set_range(nullptr, SIZE_MAX);
+        domain_->join(*made);
+        return *made;
+    }
 
     // Each with a transaction of its own and its number; returns when all are done.
     template <class Body>
     void threads(unsigned count, Body body) {
         std::vector<std::thread> all;
         for (unsigned i = 0; i < count; i++)
-            all.emplace_back([this, i, &body] {
-                member own(*domain_);
-                body(own, i);
-            });
+            all.emplace_back([this, i, &body] { body(join(), i); });
         for (std::thread &each : all)
             each.join();
     }
 
 private:
+    std::mutex lock_;
+    std::deque<transaction> transactions_;
     stm::domain *domain_ = nullptr;
 };
 

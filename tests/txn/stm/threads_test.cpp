@@ -121,7 +121,7 @@ TEST_F(sums, who_stops_the_others_may_store_directly) {
     domain_of_test domain;
     std::atomic<bool> over{false};
     std::thread reader([&] { // in each manner
-        member own(*domain);
+        transaction &own = domain.join();
         for (unsigned n = 0; !over; n++) {
             own.begin(kind::reads, static_cast<manner>(n % 3));
             const uint64_t sum = sum_in(own);
@@ -229,56 +229,6 @@ TEST(stm_waiting, is_over_when_somebody_has_stored_directly) {
         go = 1;
         domain->go_on();
     });
-}
-
-TEST(stm_waiting, of_a_part_is_of_the_whole) {
-    domain_of_test domain;
-    uint64_t go = 0, tries = 0, done = 0;
-    domain.threads(2, [&](transaction &own, unsigned number) {
-        if (number == 1) {
-            while (__atomic_load_n(&tries, __ATOMIC_ACQUIRE) == 0)
-                os::yield();
-            for (int i = 0; i < 1000; i++)
-                os::yield();
-            EXPECT_EQ(__atomic_load_n(&tries, __ATOMIC_ACQUIRE), 1u) << "it runs again though nothing has changed";
-            ASSERT_EQ(TY_OK, run(own, [&](transaction &txn) {
-                          store(txn, go, uint64_t{1});
-                          return verdict::commit;
-                      }));
-            return;
-        }
-        ASSERT_EQ(TY_OK, run(own, [&](transaction &txn) {
-                      store(txn, done, uint64_t{1});
-                      bool part;
-                      run(
-                          txn,
-                          [&](transaction &within) {
-                              const bool goes = load(within, go) != 0;
-                              __atomic_store_n(&tries, tries + 1, __ATOMIC_RELEASE);
-                              return goes ? verdict::commit : verdict::retry;
-                          },
-                          kind::writes, &part);
-                      return verdict::commit;
-                  }));
-    });
-    EXPECT_EQ(done, 1u);
-}
-
-TEST(stm_domain, lets_threads_come_and_go) {
-    domain_of_test domain;
-    uint64_t word = 0;
-    domain.threads(1, [&](transaction &stays, unsigned) {
-        for (int i = 0; i < 5000; i++) {
-            member own(*domain);
-            for (transaction *each : {static_cast<transaction *>(&own), &stays})
-                ASSERT_EQ(TY_OK, run(*each, [&](transaction &txn) {
-                              store(txn, word, load(txn, word) + 1);
-                              return verdict::commit;
-                          }));
-        }
-    });
-    EXPECT_EQ(word, 10000u);
-    EXPECT_EQ(domain->count().commits, 10000u);
 }
 
 } // namespace

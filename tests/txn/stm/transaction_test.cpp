@@ -13,8 +13,7 @@ namespace {
 class transaction_test : public testing::Test {
 protected:
     domain_of_test domain;
-    member of_thread{*domain};
-    transaction *own = &of_thread;
+    transaction *own = &domain.join();
 };
 
 TEST_F(transaction_test, loads_and_stores_any_bytes) {
@@ -71,26 +70,17 @@ TEST_F(transaction_test, a_part_is_rolled_back_alone) {
     uint64_t words[3] = {1, 2, 3};
     ASSERT_EQ(TY_OK, run(*own, [&](transaction &txn) {
                   store(txn, words[0], uint64_t{10});
-                  bool part = true;
-                  EXPECT_EQ(TY_OK, run(
-                                       txn,
-                                       [&](transaction &within) {
-                                           store(within, words[0], uint64_t{11});
-                                           store(within, words[1], uint64_t{21});
-                                           return verdict::roll_back;
-                                       },
-                                       kind::writes, &part));
-                  EXPECT_FALSE(part);
+                  EXPECT_FALSE(run_part(txn, [&](transaction &within) {
+                      store(within, words[0], uint64_t{11});
+                      store(within, words[1], uint64_t{21});
+                      return verdict::roll_back;
+                  }));
                   EXPECT_EQ(load(txn, words[0]), 10u);
                   EXPECT_EQ(load(txn, words[1]), 2u);
-                  EXPECT_EQ(TY_OK, run(
-                                       txn,
-                                       [&](transaction &within) {
-                                           store(within, words[2], uint64_t{31});
-                                           return verdict::commit;
-                                       },
-                                       kind::writes, &part));
-                  EXPECT_TRUE(part);
+                  EXPECT_TRUE(run_part(txn, [&](transaction &within) {
+                      store(within, words[2], uint64_t{31});
+                      return verdict::commit;
+                  }));
                   return verdict::commit;
               }));
     EXPECT_EQ(words[0], 10u);
@@ -167,7 +157,7 @@ TEST_F(transaction_test, a_part_that_is_rolled_back_is_notified) {
     ASSERT_EQ(TY_OK, run(*own, [&](transaction &txn) {
                   note(txn, "c1 ");
                   for (const verdict outcome : {verdict::roll_back, verdict::commit})
-                      EXPECT_EQ(TY_OK, run(txn, [&](transaction &within) {
+                      EXPECT_EQ(outcome == verdict::commit, run_part(txn, [&](transaction &within) {
                                     if (outcome == verdict::roll_back)
                                         note(within, "r2 ");
                                     else
@@ -175,40 +165,17 @@ TEST_F(transaction_test, a_part_that_is_rolled_back_is_notified) {
                                     return outcome;
                                 }));
                   static int never_called = 0;
-                  EXPECT_EQ(TY_OK, run(txn, [&](transaction &within) {
-                                EXPECT_EQ(TY_OK,
-                                          within.call_after_commit(
-                                              [](void *context) { *static_cast<int *>(context) += 1; }, &never_called));
-                                return verdict::roll_back;
-                            }));
+                  EXPECT_FALSE(run_part(txn, [&](transaction &within) {
+                      EXPECT_EQ(TY_OK, within.call_after_commit(
+                                           [](void *context) { *static_cast<int *>(context) += 1; }, &never_called));
+                      return verdict::roll_back;
+                  }));
                   EXPECT_EQ(TY_OK, txn.call_after_commit([](void *of) { EXPECT_EQ(*static_cast<int *>(of), 0); },
                                                          &never_called));
                   EXPECT_EQ(reported, "");
                   return verdict::commit;
               }));
     EXPECT_EQ(reported, "c1 r2 c3 ");
-}
-
-struct accounts {
-    uint64_t first, second;
-};
-
-verdict take_ten(transaction &txn, uint64_t &from) {
-    const uint64_t has = load(txn, from);
-    store(txn, from, has - 10);
-    return has < 10 ? verdict::retry : verdict::commit;
-}
-
-TEST_F(transaction_test, the_other_way_is_taken_where_the_first_would_wait) {
-    accounts all{5, 50};
-    ASSERT_EQ(TY_OK, run(*own, [&](transaction &txn) {
-                  return stm::or_else(
-                      txn, [](transaction &in, void *of) { return take_ten(in, static_cast<accounts *>(of)->first); },
-                      [](transaction &in, void *of) { return take_ten(in, static_cast<accounts *>(of)->second); },
-                      &all);
-              }));
-    EXPECT_EQ(all.first, 5u);
-    EXPECT_EQ(all.second, 40u);
 }
 
 TEST_F(transaction_test, what_has_read_nothing_does_not_wait) {
