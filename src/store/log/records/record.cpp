@@ -27,15 +27,17 @@ struct mask_shape {
     uint8_t changed;
 };
 
-constexpr std::array<mask_shape, 256> make_shapes() {
+constexpr std::array<mask_shape, 256> make_shapes(bool near) {
     std::array<mask_shape, 256> shapes{};
     for (unsigned mask = 0; mask < shapes.size(); mask++) {
         unsigned changed = static_cast<unsigned>(std::popcount(mask));
         mask_shape best{token_masked, static_cast<uint8_t>(1 + changed), static_cast<uint8_t>(changed)};
         for (uint8_t kind = 1; kind < 16; kind++) {
             token_field field = token_fields[kind];
-            bool covers = (mask & ~(((1u << field.bytes) - 1) << field.start)) == 0;
-            if (covers && field.bytes < best.bytes) {
+            bool covers = (mask & ~(((1u << field.bytes) - 1) << field.start)) == 0 &&
+                          !(near && kind >= token_near && kind <= token_near_last);
+            // Where they are equal, low bytes are better than a mask: the next pointer can be near them.
+            if (covers && (field.bytes < best.bytes || (field.bytes == best.bytes && best.token == token_masked))) {
                 best.token = kind;
                 best.bytes = field.bytes;
             }
@@ -44,7 +46,7 @@ constexpr std::array<mask_shape, 256> make_shapes() {
     }
     return shapes;
 }
-constexpr std::array<mask_shape, 256> shapes = make_shapes();
+constexpr std::array<mask_shape, 256> shapes = make_shapes(false), near_shapes = make_shapes(true);
 
 // The top bit of each byte that is zero.
 uint64_t bytes_that_are_zero(uint64_t difference) {
@@ -122,12 +124,15 @@ struct item_choice {
     uint8_t mask; // of all words together
 };
 
-// Computes the words' masks; returns how many bytes changed.
-uint64_t make_masks(record_words &g) {
+// Computes the words' masks; returns how many bytes changed. *wide: how many of them a near token may spare.
+uint64_t make_masks(record_words &g, uint64_t *wide) {
     uint64_t changed = 0;
+    *wide = 0;
     for (size_t i = 0; i < g.count; i++) {
         g.mask[i] = bits_of_changed_bytes(g.difference[i]);
-        changed += shapes[g.mask[i]].changed;
+        const uint8_t bytes = shapes[g.mask[i]].changed;
+        changed += bytes;
+        *wide += bytes >= token_wide ? bytes - 1u : 0;
     }
     return changed;
 }
@@ -160,6 +165,38 @@ uint64_t bytes_as_tokens(const record_words &g) {
     return bytes;
 }
 
+// What follows a near token and its distance: bytes of the word, or the distance of its value from the one before.
+struct near_form {
+    uint8_t kind;
+    uint8_t bytes;
+    uint64_t follows;
+};
+
+// *before: the value before, and then this one.
+near_form near_form_of(uint64_t value, uint8_t mask, uint64_t *before) {
+    if (value == 0)
+        return {token_zero, 0, 0};
+    const mask_shape shape = near_shapes[mask];
+    const uint64_t apart = value - *before;
+    const unsigned bytes = (width_of((apart ^ static_cast<uint64_t>(static_cast<int64_t>(apart) >> 63)) >> 3) + 8) / 8;
+    if (apart % 8 == 0 && bytes < shape.bytes && shape.bytes >= token_wide &&
+        bytes <= token_near_last - token_near + 1) {
+        *before = value;
+        return {static_cast<uint8_t>(token_near + bytes - 1), static_cast<uint8_t>(bytes), apart >> 3};
+    }
+    const token_field field = token_fields[shape.token];
+    if (token_is_wide(shape.token))
+        *before = value & low_bytes(field.bytes);
+    return {shape.token, shape.bytes, value >> (8 * field.start)};
+}
+
+uint64_t bytes_as_near_tokens(const record_words &g) {
+    uint64_t bytes = g.count, before = 0;
+    for (size_t i = 0; i < g.count; i++)
+        bytes += far_bytes(g.number[i]) + near_form_of(g.value[i], g.mask[i], &before).bytes;
+    return bytes;
+}
+
 // Computes distances (from the word after the one before), masks where they matter, and the size of each form. If at
 // most one byte of each word changed, no mask is better. The size as tokens is computed only where it could be smaller:
 // a word that does not become zero needs the bytes that changed, and the token of the nearest word is the shortest.
@@ -182,7 +219,7 @@ item_choice choose(record_words &g, uint64_t next) {
     }
     unsigned low = values ? bytes_of_bits(width_of(differences)) : 0; // all words become zero
     item_choice chosen{low, 0, false, 0};
-    uint64_t changed = low > 1 ? make_masks(g) : count;
+    uint64_t wide = 0, changed = low > 1 ? make_masks(g, &wide) : count;
     uint64_t bytes = low > 1 ? choose_masked(g, differences, changed, count * low, &chosen) : count * low;
 
     unsigned width_apart = width_of(distances), width_all = width_of(distances | first);
@@ -192,24 +229,47 @@ item_choice choose(record_words &g, uint64_t next) {
     chosen.width = chosen.first_apart ? width_apart : width_all;
     bytes += 1 + (chosen.first_apart ? apart : together);
 
-    if (count * (1 + far_bytes(nearest)) + (zero ? 0 : changed) < bytes) {
+    if (count * (1 + far_bytes(nearest)) + (zero ? 0 : changed - wide) < bytes) {
         if (low <= 1)
-            make_masks(g);
-        if (bytes_as_tokens(g) < bytes)
+            make_masks(g, &wide);
+        if (uint64_t tokens = bytes_as_tokens(g); tokens < bytes) {
+            bytes = tokens;
             chosen.item = static_cast<unsigned>(record_item::tokens);
+        }
+        if (wide != 0 && bytes_as_near_tokens(g) < bytes)
+            chosen.item = static_cast<unsigned>(record_item::near_tokens);
     }
     return chosen;
+}
+
+uint8_t *put_token(uint8_t *at, uint64_t distance, uint8_t kind) {
+    bool near = distance <= record_near_max;
+    *at++ = static_cast<uint8_t>((near ? distance : record_near_max + 1) << 4 | kind);
+    return near ? at : put_varint(at, distance - record_near_max - 1);
+}
+
+uint8_t *put_near_tokens(uint8_t *at, const record_words &g) {
+    const size_t count = g.count; // in a register: `at` may alias any memory
+    uint64_t before = 0;
+    for (size_t i = 0; i < count; i++) {
+        const near_form form = near_form_of(g.value[i], g.mask[i], &before);
+        at = put_token(at, g.number[i], form.kind);
+        if (form.kind == token_masked) {
+            *at++ = g.mask[i];
+            at = put_masked(at, g.value[i], g.mask[i]);
+        } else {
+            at = put_low_bytes(at, form.follows, form.bytes);
+        }
+    }
+    return at;
 }
 
 uint8_t *put_tokens(uint8_t *at, const record_words &g) {
     const size_t count = g.count; // in a register: `at` may alias any memory
     for (size_t i = 0; i < count; i++) {
-        uint64_t value = g.value[i], distance = g.number[i];
-        bool near = distance <= record_near_max;
+        uint64_t value = g.value[i];
         uint8_t kind = value ? shapes[g.mask[i]].token : token_zero;
-        *at++ = static_cast<uint8_t>((near ? distance : record_near_max + 1) << 4 | kind);
-        if (!near)
-            at = put_varint(at, distance - record_near_max - 1);
+        at = put_token(at, g.number[i], kind);
         if (kind == token_masked) {
             *at++ = g.mask[i];
             at = put_masked(at, value, g.mask[i]);
@@ -257,6 +317,8 @@ uint8_t *put_item(uint8_t *at, record_words &g, uint64_t next) {
     at = put_head(at, chosen.item, g.count);
     if (chosen.item == static_cast<unsigned>(record_item::tokens))
         return put_tokens(at, g);
+    if (chosen.item == static_cast<unsigned>(record_item::near_tokens))
+        return put_near_tokens(at, g);
     *at++ = static_cast<uint8_t>(chosen.width | (chosen.first_apart ? record_first_apart : 0));
     if (chosen.item == static_cast<unsigned>(record_item::one_mask))
         *at++ = chosen.mask;
@@ -452,6 +514,25 @@ constexpr uint8_t operation_head(unsigned kind) {
     return static_cast<uint8_t>(static_cast<unsigned>(record_item::operation) << 4 | kind);
 }
 
+// How many allocations from here on are of blocks of one size, one right after the other.
+unsigned alloc_run(const record_operation *operations, size_t count) {
+    unsigned run = 1;
+    const record_operation &first = operations[0];
+    if (first.kind != operation_kind::alloc || first.size == 0 || first.size % 8 != 0)
+        return 1;
+    while (run < count && run < record_alloc_run_max && operations[run].kind == operation_kind::alloc &&
+           operations[run].size == first.size && operations[run].word == first.word + run * (first.size / 8))
+        run++;
+    return run;
+}
+
+uint8_t *put_alloc_run(uint8_t *at, const record_operation &first, unsigned run, uint64_t *last) {
+    *at++ = operation_head(record_alloc_run + run - 2);
+    at = put_varint(put_number(at, first.word, last), first.size);
+    *last += (run - 1) * (first.size / 8);
+    return at;
+}
+
 uint8_t *put_operation(uint8_t *at, const record_operation &operation, uint64_t *last) {
     bool removed = operation.kind == operation_kind::root && operation.null_address;
     uint8_t kind = removed ? record_root_removed : static_cast<uint8_t>(operation.kind);
@@ -502,8 +583,12 @@ size_t record_encode(const record_part &part, bool first, uint8_t *out) {
         *start++ = operation_head(record_part_starts);
     e.at = start;
     uint64_t last = 0;
-    for (size_t i = 0; i < part.operation_count; i++)
-        e.at = put_operation(e.at, part.operations[i], &last);
+    for (size_t i = 0; i < part.operation_count;) {
+        const record_operation &operation = part.operations[i];
+        const unsigned run = alloc_run(&operation, part.operation_count - i);
+        e.at = run > 1 ? put_alloc_run(e.at, operation, run, &last) : put_operation(e.at, operation, &last);
+        i += run;
+    }
     size_t count = 0;
     for (size_t i = 0; i < part.range_count; i++) {
         const word_range &range = part.ranges[i];

@@ -103,7 +103,9 @@ public:
             if (head >> 4 <= static_cast<unsigned>(record_item::masks))
                 status = packed(head);
             else if (head >> 4 == static_cast<unsigned>(record_item::tokens))
-                status = tokens(head);
+                status = tokens<false>(head);
+            else if (head >> 4 == static_cast<unsigned>(record_item::near_tokens))
+                status = tokens<true>(head);
             else if (head >> 4 == static_cast<unsigned>(record_item::operation))
                 status = operation(head & 15);
             else
@@ -251,8 +253,9 @@ private:
         return sink_.word(word, byte_mask(bits), cursor.masked(bits));
     }
 
+    template <bool near>
     ty_status tokens(uint8_t head) {
-        uint64_t count = 0;
+        uint64_t count = 0, before = 0;
         if (!cursor_.count(head, &count))
             return damaged();
         record_cursor cursor = cursor_;
@@ -269,7 +272,10 @@ private:
             }
             if (!reach(&next, distance))
                 return damaged();
-            if (ty_status status = token_word(cursor, next, token & 15))
+            const unsigned kind = token & 15;
+            ty_status status =
+                near && token_is_wide(kind) ? wide_word(cursor, next, kind, &before) : token_word(cursor, next, kind);
+            if (status)
                 return status;
             next++;
         }
@@ -295,6 +301,22 @@ private:
         return sink_.word(word, mask, value << (8 * field.start));
     }
 
+    // A word that the next near one counts from, or that is near the one before.
+    ty_status wide_word(record_cursor &cursor, uint64_t word, unsigned kind, uint64_t *before) {
+        const unsigned bytes = kind < token_near ? kind : kind - token_near + 1;
+        if (bytes > cursor.left())
+            return damaged();
+        uint64_t value = cursor.load(cursor.at) & low_bytes(bytes), mask = low_bytes(bytes);
+        cursor.at += bytes;
+        if (kind >= token_near) {
+            const unsigned unused = 64 - 8 * bytes;
+            value = *before + (static_cast<uint64_t>(static_cast<int64_t>(value << unused) >> unused) << 3);
+            mask = UINT64_MAX;
+        }
+        *before = value;
+        return sink_.word(word, mask, value);
+    }
+
     // A block's word; false: missing, or outside the scope.
     bool take_word(uint64_t *word) {
         uint64_t folded = 0;
@@ -317,11 +339,28 @@ private:
         return true;
     }
 
+    ty_status alloc_run(unsigned blocks) {
+        record_operation read{};
+        read.kind = operation_kind::alloc;
+        if (!take_word(&read.word) || !size(&read) || read.size == 0 || read.size % sizeof(uint64_t) != 0 ||
+            !holds(read.word, blocks * (read.size / sizeof(uint64_t))))
+            return damaged();
+        for (; blocks != 0; blocks--) {
+            last_block_ = read.word;
+            if (ty_status status = sink_.operation(read))
+                return status;
+            read.word += read.size / sizeof(uint64_t);
+        }
+        return TY_OK;
+    }
+
     ty_status operation(uint8_t kind) {
         if (kind == record_part_starts) {
             next_ = last_block_ = 0;
             return TY_OK;
         }
+        if (kind >= record_alloc_run)
+            return alloc_run(kind - record_alloc_run + 2u);
         record_operation read{};
         bool sound = false;
         read.null_address = kind == record_root_removed;

@@ -13,6 +13,7 @@ enum class record_item : uint8_t {
     one_mask = 9,
     masks = 10,
     tokens = 11,
+    near_tokens = 12,
     operation = 15,
 };
 // Lower half where the upper half is `operation`; else an operation_kind.
@@ -25,6 +26,9 @@ inline constexpr uint8_t record_prepared = 7;
 inline constexpr uint8_t record_outcome_follows = 8;
 // Also only the first item of a record. What follows counts with the prepared record after it.
 inline constexpr uint8_t record_pending = 9;
+// 10 to 15: as alloc, but 2 to 7 blocks of that size, one right after the other.
+inline constexpr uint8_t record_alloc_run = 10;
+inline constexpr unsigned record_alloc_run_max = 7;
 
 // The second byte of items other than tokens and operations.
 inline constexpr uint8_t record_width_bits = 0x3f; // of each distance
@@ -44,6 +48,16 @@ struct token_field { // bytes of the word that follow; the others are unchanged
 // the high bytes, which are what changes in floating-point numbers that hold integers.
 inline constexpr token_field token_fields[16] = {{0, 0}, {0, 1}, {0, 2}, {0, 3}, {0, 4}, {0, 5}, {0, 6}, {0, 7},
                                                  {0, 8}, {4, 1}, {4, 2}, {4, 3}, {4, 4}, {0, 0}, {6, 2}, {5, 3}};
+
+// Items of near tokens have other kinds 9 to 12: 1 to 4 bytes, a signed distance in words from the value before. That
+// is what the item's last token of kinds 5 to 12 said, at first 0: pointers to blocks that lie near each other are
+// short.
+inline constexpr uint8_t token_near = 9, token_near_last = 12, token_wide = 5;
+
+// Whether the value before is this token's for the next one.
+constexpr bool token_is_wide(unsigned kind) {
+    return kind >= token_wide && kind <= token_near_last;
+}
 
 // The lowest n bytes.
 constexpr uint64_t low_bytes(unsigned n) {

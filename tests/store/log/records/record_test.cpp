@@ -89,8 +89,8 @@ ty_status decode(const bytes &record, memory_sink &sink, record_scope scope = an
 }
 
 // How bytes of words differ.
-enum class change { nothing, counter, few_bytes, any_bytes, upper_half, all, cleared, float_like, mixed };
-constexpr unsigned change_count = 9;
+enum class change { nothing, counter, few_bytes, any_bytes, upper_half, all, cleared, float_like, pointer, mixed };
+constexpr unsigned change_count = 10;
 
 uint64_t change_word(dice &d, change how, uint64_t before) {
     switch (how) {
@@ -110,6 +110,8 @@ uint64_t change_word(dice &d, change how, uint64_t before) {
         return 0;
     case change::float_like:
         return before ^ (d() % 0xfff + 1) << 52;
+    case change::pointer:
+        return 0x297400000000 + (d() >> (30 + d() % 34)) * 8;
     case change::mixed:
         return change_word(d, static_cast<change>(d() % (change_count - 1)), before);
     }
@@ -266,10 +268,17 @@ TEST(record, every_form_is_chosen) {
         {"counters", 1, repeat(8, 0x01), 100},
         {"two bytes", 2, repeat(8, 0x0101), 100},
         {"seven bytes", 7, repeat(8, 0xffffffffffffff), 100},
-        {"all bytes", 8, repeat(8, UINT64_MAX), 100},
+        {"all bytes",
+         8,
+         {UINT64_MAX, UINT64_MAX / 3, UINT64_MAX / 5, UINT64_MAX / 15, UINT64_MAX / 17, UINT64_MAX / 51},
+         100},
         {"one mask", 9, repeat(8, 0x0100010000000000), 100},
         {"a mask each", 10, {0x01000100, 0x0100000000010000, 0xff00000001, 0x0100000000000001}, 1000},
         {"tokens", 11, {0x01, 0xffffffffff, 0x01, 0xffff000000000000, 0xff00ff0000ff0000, 0x010000000000, before}, 2},
+        {"pointers near each other",
+         12,
+         {before ^ 0x2974c003d7a0, before ^ 0x2974c003c410, before ^ 0x2974c003d7c0, before ^ 0x2974d003c420},
+         2},
         {"a run", 8, repeat(100, UINT64_MAX), 1},
         {"a run of zeros", 0, repeat(100, before), 1},
     };
@@ -309,6 +318,33 @@ TEST(record, every_token_is_chosen) {
     }
     bytes record = encode(t.ranges);
     EXPECT_EQ(item_of(record), 11u);
+    EXPECT_EQ(record.size(), expected);
+    t.expect_round_trip();
+}
+
+// Likewise of each near token, from the nearest to the farthest in both directions.
+TEST(record, every_near_token_is_chosen) {
+    constexpr uint64_t pointer = 0x2974c003d7a0;
+    transaction t;
+    t.before.assign(24, 0);
+    t.now = t.before;
+    uint64_t value = pointer;
+    size_t expected = 1 + 1 + 6, at = 0; // the head, and the first pointer
+    auto put = [&](uint64_t put) {
+        t.now[at] = put;
+        t.add_range(at++, 1, false, false);
+    };
+    put(value);
+    for (unsigned bytes = 1; bytes <= 4; bytes++)
+        for (int64_t far : {(int64_t{1} << (8 * bytes - 1)) - 1, -(int64_t{1} << (8 * bytes - 1))}) {
+            put(value += static_cast<uint64_t>(far) * 8);
+            expected += 1 + bytes;
+        }
+    put(value += uint64_t{1} << 34); // farther than four bytes say
+    put(value + 9);                  // no whole word away
+    expected += 1 + 6 + 1 + 6;
+    bytes record = encode(t.ranges);
+    EXPECT_EQ(item_of(record), 12u);
     EXPECT_EQ(record.size(), expected);
     t.expect_round_trip();
 }
@@ -416,6 +452,16 @@ record_operation make_operation(dice &d, const std::string &text) {
     return operation;
 }
 
+// Blocks side by side, of one size, or nearly so.
+void add_blocks_in_a_row(dice &d, std::vector<record_operation> *operations) {
+    record_operation block{
+        operation_kind::alloc, d() % heap_words, 8 * (1 + d() % 20) + d() % 10 / 9, 0, 0, false, nullptr, 0};
+    for (size_t left = d() % 20; left != 0; left--) {
+        operations->push_back(block);
+        block.word += block.size / 8 + d() % 12 / 11;
+    }
+}
+
 // Parts in their order; in each, operations, then words, which may lie before those of the part before.
 TEST(record, parts_and_operations_round_trip) {
     dice d(6);
@@ -428,7 +474,9 @@ TEST(record, parts_and_operations_round_trip) {
         for (size_t part = 0, parts = d() % 5; part < parts; part++) {
             std::vector<record_operation> operations(d() % 4);
             for (record_operation &operation : operations)
-                written.push_back(operation = make_operation(d, text));
+                operation = make_operation(d, text);
+            add_blocks_in_a_row(d, &operations);
+            written.insert(written.end(), operations.begin(), operations.end());
             before = expected;
             bool words = d() % 2;
             uint64_t at = d() % 64;
@@ -465,6 +513,8 @@ TEST(record, operations_are_small) {
         {operation_kind::procedure, 0, 0, 0, 3, false, "", 0},
     };
     EXPECT_EQ(encode({operations, 1, nullptr, 0}).size(), 6u);
+    EXPECT_EQ(encode({operations, 2, nullptr, 0}).size(), 6u); // one right after the other
+    operations[1].word++;
     EXPECT_EQ(encode({operations, 5, nullptr, 0}).size(), 6u + 3 + 2 + 7 + 3);
 }
 
@@ -486,6 +536,7 @@ TEST(record, the_scope_is_kept) {
     }
     record_operation alloc = {operation_kind::alloc, 100, 80, 0, 0, false, nullptr, 0};
     record_operation root = {operation_kind::root, 100, 0, 0, 0, false, "n", 1};
+    const record_operation row[] = {alloc, {operation_kind::alloc, 110, 80, 0, 0, false, nullptr, 0}};
     std::vector<uint64_t> memory;
     memory_sink sink{memory};
     for (const record_operation *operation : {&alloc, &root}) {
@@ -495,6 +546,12 @@ TEST(record, the_scope_is_kept) {
         EXPECT_EQ(decode(record, sink, {101, 200}), TY_E_DAMAGED);
         EXPECT_EQ(decode(record, sink, {0, 100 + words - 1}), TY_E_DAMAGED);
     }
+    const bytes two = encode({row, 2, nullptr, 0});
+    sink.order.clear();
+    EXPECT_EQ(decode(two, sink, {100, 119}), TY_E_DAMAGED);
+    EXPECT_EQ(sink.order, "");
+    EXPECT_EQ(decode(two, sink, {100, 120}), TY_OK);
+    EXPECT_EQ(sink.order, "oo");
 }
 
 // A sink's refusal ends the reading, and is what the reading gives.
@@ -578,6 +635,7 @@ std::vector<bytes> good_records(dice &d) {
         std::vector<record_operation> operations(d() % 3);
         for (record_operation &operation : operations)
             operation = make_operation(d, text);
+        add_blocks_in_a_row(d, &operations);
         bytes record = encode({operations.data(), operations.size(), t.ranges.data(), t.ranges.size()});
         if (round % 5 == 0) {
             bytes more = encode({operations.data(), operations.size(), t.ranges.data(), t.ranges.size()}, false);
@@ -618,12 +676,16 @@ TEST(record, flips_are_refused_or_sound) {
 // What a sound record never has, each alone in a record that would be sound without it.
 TEST(record, odd_forms_are_refused) {
     const bytes odd[] = {
-        {0xc1},                                                             // unknown items
-        {0xd1},                                                             //
+        {0xd1},                                                             // unknown items
         {0xe1},                                                             //
         {0xf7, 0, 0, 0},                                                    // an unknown operation
         {0x10, 0, 0},                                                       // no words
         {0xb0, 0},                                                          //
+        {0xc0, 0},                                                          //
+        {0xc1, 0x09},                                                       // a distance without its byte
+        {0xc1, 0x06, 1, 2, 3, 4, 5},                                        //
+        {0xfa, 20, 0},                                                      // blocks in a row, of nothing
+        {0xfa, 20, 9},                                                      // and between words
         {0x00, 0x40, 0x81, 0x20, 0},                                        // more zeros than an item may have
         {0x11, 0xc0, 5, 1},                                                 // an unknown bit
         {0x11, 57, 0, 0, 0, 0, 0, 0, 0, 0, 1},                              // too wide a distance
@@ -638,8 +700,14 @@ TEST(record, odd_forms_are_refused) {
         memory_sink sink{memory};
         EXPECT_EQ(decode(record, sink), TY_E_DAMAGED) << ::testing::PrintToString(record);
     }
-    const bytes sound[] = {{0x11, 0x40, 5, 1},    {0x91, 0x40, 0x02, 5, 1},           {0xa1, 0x40, 5, 0x02, 1},
-                           {0xb1, 0x0d, 0x02, 1}, {0x11, 56, 5, 0, 0, 0, 0, 0, 0, 1}, {0x01, 0x40, 5}};
+    const bytes sound[] = {{0x11, 0x40, 5, 1},
+                           {0x91, 0x40, 0x02, 5, 1},
+                           {0xa1, 0x40, 5, 0x02, 1},
+                           {0xb1, 0x0d, 0x02, 1},
+                           {0xc1, 0x09, 1},
+                           {0xfa, 20, 8},
+                           {0x11, 56, 5, 0, 0, 0, 0, 0, 0, 1},
+                           {0x01, 0x40, 5}};
     for (const bytes &record : sound) {
         memory_sink sink{memory};
         EXPECT_EQ(decode(record, sink), TY_OK) << ::testing::PrintToString(record);
