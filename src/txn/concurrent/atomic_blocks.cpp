@@ -16,27 +16,16 @@ constexpr size_t few_blocks = 32; // are searched linearly
 // waits for its end.
 bool was_freed(ty_atomic_txn &txn, const void *block) {
     concurrent_heap &all = *txn.all;
+    const uint64_t word = word_at(all, block);
+    if (!all.deferred.may_hold(word)) [[likely]]
+        return false;
     for (;; os::give_way()) {
-        os::lock_guard guard(all.deferred_frees_lock); // no thread notes it between the two checks
-        if (all.deferred_frees.count() == 0 || all.deferred_frees.find(word_at(all, block)) == word_table::none ||
-            !txn.unchanged(block))
+        os::lock_guard guard(all.deferred.lock); // no thread enters it between the two checks
+        if (!all.deferred.holds(word) || !txn.unchanged(block))
             return false;
         if (!txn.is_locked_now(block))
             return true;
     }
-}
-
-// TY_E_BUSY: another thread has freed it. Its commit came first, as both have locked the block's orec.
-ty_status enter_deferred(concurrent_heap &all, uint64_t word) {
-    os::lock_guard guard(all.deferred_frees_lock);
-    if (all.deferred_frees.find(word) != word_table::none && !fault("block_freed_twice_by_two_threads"))
-        return TY_E_BUSY;
-    return all.deferred_frees.insert(word, 0);
-}
-
-void forget_deferred(concurrent_heap &all, uint64_t word) {
-    os::lock_guard guard(all.deferred_frees_lock);
-    all.deferred_frees.erase(word);
 }
 
 size_t home_of(uint64_t word, size_t capacity) {
@@ -79,11 +68,6 @@ ty_status check_live(ty_atomic_txn &txn, const char *call, void *block, block_no
     return find_block(txn, call, block, found);
 }
 
-bool any_deferred(concurrent_heap &all) {
-    os::lock_guard guard(all.deferred_frees_lock);
-    return all.deferred_frees.count() != 0;
-}
-
 bool give_all_back(ty_atomic_txn &txn);
 
 // The error of a failed allocation, where freed blocks are kept for transactions that may read them: the user need not
@@ -110,7 +94,7 @@ ty_status note_alloc(ty_atomic_txn &txn, size_t size, size_t alignment, void **b
     concurrent_heap &all = *txn.all;
     size_t bytes = 0;
     *block = heap_alloc_whole(all.heap, size, alignment, &bytes);
-    if (*block == nullptr && any_deferred(all)) {
+    if (*block == nullptr && all.deferred.any()) {
         if (!give_all_back(txn))
             return txn.aborted();
         *block = heap_alloc_whole(all.heap, size, alignment, &bytes);
@@ -339,26 +323,19 @@ ty_status blocks_prepare(ty_atomic_txn &txn) {
         return TY_OK;
     if (ty_status status = txn.retired.reserve(txn.frees.count()))
         return status;
-    for (size_t i = 0; i < txn.frees.count(); i++) {
-        ty_status status = enter_deferred(all, txn.frees[i].word);
-        if (status == TY_OK)
-            continue;
-        while (i-- > 0)
-            forget_deferred(all, txn.frees[i].word);
+    // TY_E_BUSY: another thread has freed one of them. Its commit came first, as both have locked the block's orec.
+    if (ty_status status = txn.frees.count() != 0 ? all.deferred.enter(txn.frees) : TY_OK)
         return status;
-    }
     ty_status status = set_roots(txn);
     if (status != TY_OK)
-        for (const block_note &freed : txn.frees)
-            forget_deferred(all, freed.word);
+        all.deferred.leave(txn.frees.begin(), txn.frees.count());
     return status;
 }
 
 void blocks_finish_commit(ty_atomic_txn &txn, uint64_t timestamp, bool valid) {
     if (!valid) {
         take_roots_back(txn);
-        for (const block_note &freed : txn.frees)
-            forget_deferred(*txn.all, freed.word);
+        txn.all->deferred.leave(txn.frees.begin(), txn.frees.count());
         return;
     }
     if (txn.frees.count() != 0)
@@ -377,11 +354,7 @@ namespace {
 void free_retired(concurrent_heap &all, retired_blocks &retired, uint64_t oldest) {
     block_note taken[32];
     while (const size_t count = retired.take(oldest, taken, std::size(taken))) {
-        {
-            os::lock_guard guard(all.deferred_frees_lock);
-            for (size_t i = 0; i < count; i++)
-                all.deferred_frees.erase(taken[i].word);
-        }
+        all.deferred.leave(taken, count);
         for (size_t i = 0; i < count; i++)
             static_cast<void>(heap_free(address_of(all, taken[i].word))); // it is live: its free was deferred
     }
@@ -450,7 +423,7 @@ void retired_free_now(ty_atomic_txn &txn) {
 }
 
 bool retired_free_all(concurrent_heap &all) {
-    if (!any_deferred(all))
+    if (!all.deferred.any())
         return false;
     os::lock_guard guard(all.lock);
     free_of_others(all, UINT64_MAX, true);
@@ -475,7 +448,7 @@ void *atomic_alloc(ty_atomic_txn *txn, size_t size, size_t alignment) {
         return nullptr;
     }
     txn->changed(); // the block alone makes it a transaction that has something to commit
-    txn->store_slowly_from_now_on();
+    txn->store_slowly(block, txn->allocs.end()[-1].words * 8);
     return block;
 }
 

@@ -455,8 +455,6 @@ void extend_range(ty_atomic_txn &txn, const void *address) {
     const uint64_t used = all.used_pages->load(std::memory_order_acquire) * os::page_bytes;
     const uint64_t end = used < all.end_byte ? used : all.end_byte;
     txn.set_range(all.base + all.first_byte, end > all.first_byte ? end - all.first_byte : 0);
-    if (txn.allocs.count() != 0)
-        txn.store_slowly_from_now_on();
 }
 
 } // namespace

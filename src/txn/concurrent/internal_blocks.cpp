@@ -17,8 +17,8 @@ concurrent_heap *known_concurrent(ty_heap *heap, const txn_runtime *rt) {
 
 // X22: blocks that commits have freed stay while transactions may read them.
 ty_status add_deferred(concurrent_heap &all, internal_blocks &found) {
-    os::lock_guard guard(all.deferred_frees_lock);
-    return all.deferred_frees.each_word([&](uint64_t word) { return found.add(word * 8); });
+    os::lock_guard guard(all.deferred.lock);
+    return all.deferred.each_word([&](uint64_t word) { return found.add(word * 8); });
 }
 
 } // namespace

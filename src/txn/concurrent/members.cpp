@@ -12,8 +12,6 @@ uint32_t retired_at_once = 512;
 
 namespace {
 
-constexpr size_t deferred_frees_max = size_t{1} << 28; // blocks
-
 // After this the entries are of heaps that have not ended.
 known_members &known_now() {
     known_members &known = known_here;
@@ -76,22 +74,36 @@ void end_member(thread_end_watcher *watcher) {
     all.left.fetch_add(txn.retired.count(), std::memory_order_relaxed);
 }
 
-// Under the heap's lock. Takes one whose thread has ended, or a new one.
-ty_status take_member(concurrent_heap &all, ty_atomic_txn **taken) {
-    if ((*taken = find_member(all, 0)) != nullptr)
-        return TY_OK;
+// Q8: without the heap's lock, as this may wait for commits, and a commit may be a snapshot, which needs that lock.
+ty_status add_member(concurrent_heap &all, ty_atomic_txn **added) {
     void *memory = nullptr;
     if (ty_status status = os::map_memory(sizeof(ty_atomic_txn), os::memory_hint::none, &memory))
         return status;
     auto *txn = ::new (memory) ty_atomic_txn{};
-    all.domain->join(*txn);
+    if (fault("thread_joins_with_the_lock_of_members")) {
+        os::lock_guard guard(all.lock);
+        all.domain->join(*txn);
+    } else {
+        all.domain->join(*txn);
+    }
     txn->all = &all;
     txn->own = txn;
+    os::lock_guard guard(all.lock);
+    txn->thread = this_thread();
     txn->stream = all.members++;
     txn->next_member = all.first;
     all.first = txn;
-    *taken = txn;
+    *added = txn;
     return TY_OK;
+}
+
+// The calling thread's, or one whose thread has ended; NULL: there is none.
+ty_atomic_txn *take_member(concurrent_heap &all) {
+    os::lock_guard guard(all.lock);
+    ty_atomic_txn *taken = find_member(all, this_thread());
+    if (taken == nullptr && (taken = find_member(all, 0)) != nullptr)
+        taken->thread = this_thread();
+    return taken;
 }
 
 ty_status prepare_end(heap_service *service, bool) {
@@ -110,7 +122,7 @@ void release(heap_service *service) {
 ty_status make_parts(concurrent_heap &all) {
     if (ty_status status = all.fork.start())
         return status;
-    if (ty_status status = all.deferred_frees.create(deferred_frees_max))
+    if (ty_status status = all.deferred.create())
         return status;
     const stm::recorder keeper = recorder_of(all);
     stm::options options{};
@@ -188,14 +200,11 @@ ty_status find_member(ty_heap *heap, ty_atomic_txn **found) {
         concurrent_heap *all = nullptr;
         if (ty_status status = concurrent_of(heap, &all))
             return status;
-        os::lock_guard guard(all->lock);
-        if ((*found = find_member(*all, this_thread())) == nullptr) {
-            if (ty_status status = thread_ends_watch())
+        if (ty_status status = thread_ends_watch())
+            return status;
+        if ((*found = take_member(*all)) == nullptr)
+            if (ty_status status = add_member(*all, found))
                 return status;
-            if (ty_status status = take_member(*all, found))
-                return status;
-            (*found)->thread = this_thread();
-        }
     }
     make_known(known, heap, *found);
     return TY_OK;
@@ -236,7 +245,7 @@ void concurrent_destroy(concurrent_heap *all) {
     }
     if (all->domain != nullptr)
         all->domain->destroy();
-    all->deferred_frees.destroy();
+    all->deferred.destroy();
     all->fork.stop();
     all->~concurrent_heap();
     os::unmap_memory(all, sizeof *all);

@@ -22,16 +22,13 @@
 #pragma once
 
 #include "../transactions/transactions.hpp"
+#include "deferred_frees.hpp"
 #include "src/txn/stm/stm.hpp"
 
 #include <taiyen/concurrent.h>
 
 namespace taiyen {
 
-struct block_note {
-    uint64_t word;
-    uint64_t words;
-};
 struct retired_block {
     uint64_t timestamp; // of the commit that freed it
     uint64_t word;
@@ -228,8 +225,7 @@ struct concurrent_heap : heap_service, atomic_transactions, thread_end_watcher {
     size_t listed;                    // number of blocks that the current snapshot has listed
     std::atomic<uint32_t> frees_wait; // X22: 1: a snapshot is being collected, so nothing is freed
 
-    os::mutex deferred_frees_lock{os::lock_rank::deferred_frees};
-    word_table deferred_frees; // blocks whose free is deferred
+    taiyen::deferred_frees deferred;
 };
 
 inline uint64_t word_at(const concurrent_heap &all, const void *address) {

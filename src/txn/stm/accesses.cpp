@@ -247,6 +247,14 @@ bool transaction::store(void *address, const void *value, size_t bytes) {
     return true;
 }
 
+void transaction::store_slowly(const void *address, size_t bytes) {
+    const uintptr_t first = reinterpret_cast<uintptr_t>(address) / slow_bytes;
+    const uintptr_t pieces = (reinterpret_cast<uintptr_t>(address) + bytes - 1) / slow_bytes - first + 1;
+    for (uintptr_t i = fault("own_allocation_partly_stored_to_at_the_commit"); i < pieces && slow_stores_ != UINT64_MAX;
+         i++)
+        slow_stores_ |= ty_detail_filter_bit(first + i);
+}
+
 bool transaction::touch(void *word) {
     return store_in_word(static_cast<uint64_t *>(word), 0, 0);
 }

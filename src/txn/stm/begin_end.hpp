@@ -72,7 +72,7 @@ inline void transaction::end(call_when outcome) {
     if (has_changes_ || !writes_.empty()) {
         locks_.clear();
         writes_.clear();
-        window_.written = 0;
+        window_.written = slow_stores_ = 0;
         has_changes_ = false;
     }
     if (calls_.count() != 0) [[unlikely]]

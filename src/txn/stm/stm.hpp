@@ -117,7 +117,7 @@ public:
     }
     // value has no bits outside the mask.
     [[nodiscard, gnu::always_inline]] inline bool store_at_once(uintptr_t word, uint64_t value, uint64_t mask) {
-        if (!ty_detail_is_fast(window_.base, window_.store_words, word) ||
+        if (!ty_detail_is_fast(window_.base, window_.store_words, word) || may_store_slowly(word) ||
             !writes_.put_at_once(reinterpret_cast<uint64_t *>(word), value, mask)) [[unlikely]]
             return false;
         window_.written |= ty_detail_filter_bit(word);
@@ -126,8 +126,8 @@ public:
     bool is_in_range(const void *address) const {
         return (reinterpret_cast<uintptr_t>(address) - window_.base) / sizeof(uint64_t) < range_words_;
     }
-    // Until its end no store takes the fast path.
-    void store_slowly_from_now_on() { window_.store_words = 0; }
+    // Until its end no store to these bytes takes the fast path.
+    void store_slowly(const void *address, size_t bytes);
     // Loads or stores some bytes of a word.
     [[nodiscard]] bool load_in_word(const uint64_t *word, uint64_t mask, uint64_t *value);
     [[nodiscard]] bool store_in_word(uint64_t *word, uint64_t value, uint64_t mask);
@@ -238,6 +238,9 @@ private:
     inline void runs_no_more();
     [[gnu::cold, gnu::noinline]] void wake_those_that_await_ends() const;
     [[gnu::cold, gnu::noinline]] void end_manner();
+    bool may_store_slowly(uintptr_t word) const {
+        return slow_stores_ != 0 && (slow_stores_ & ty_detail_filter_bit(word / slow_bytes)) != 0;
+    }
     inline void open_window(); // the fast paths may be taken, as its manner allows
     void close_window() { window_.load_words = window_.store_words = 0; }
     [[gnu::cold, gnu::noinline]] ty_status grow_reads();
@@ -268,6 +271,9 @@ private:
     // Aborted, serial or on old values: no fast loads. Aborted, or without stores: no fast stores.
     ty_atomic_window window_{}; // at the transaction's begin: where programs find it
     size_t range_words_ = 0;
+    // A 64-bit filter of where stores are slow, by pieces of so many bytes.
+    static constexpr size_t slow_bytes = 64;
+    uint64_t slow_stores_ = 0;
     orec **reads_ = nullptr; // NULL, and then the orecs that it read
     write_set writes_;
     os::array<locked_orec> locks_;

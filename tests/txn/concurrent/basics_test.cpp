@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <random>
 
 namespace taiyen::test {
 namespace {
@@ -523,6 +524,37 @@ TEST_P(atomic_test, stores_of_both_kinds_to_a_block_of_its_own) {
         for (const uint64_t *each : made)
             EXPECT_EQ(2u, each[0]);
     }
+}
+
+// Likewise for each word of blocks of many sizes, in any order, with stores elsewhere in between (X32).
+TEST_P(atomic_test, stores_to_each_word_of_blocks_of_its_own) {
+    std::mt19937_64 dice(7);
+    std::vector<uint64_t *> words, elsewhere(200);
+    EXPECT_OK(atomically(heap_, [&](ty_atomic_txn *txn) -> ty_status {
+        for (uint64_t *&each : elsewhere)
+            each = static_cast<uint64_t *>(ty_atomic_alloc(txn, 16));
+        return ty_atomic_status(txn);
+    }));
+    EXPECT_OK(atomically(heap_, [&](ty_atomic_txn *txn) -> ty_status {
+        words.clear();
+        for (const size_t bytes : {16, 48, 64, 80, 200, 1000, 5000}) {
+            auto *made = static_cast<uint64_t *>(ty_atomic_alloc(txn, bytes));
+            RETURN_IF(ty_atomic_status(txn));
+            for (size_t i = 0; i < bytes / 8; i++)
+                words.push_back(made + i);
+            std::shuffle(words.begin(), words.end(), dice);
+            for (size_t i = 0; i < words.size(); i++) {
+                uint64_t *other = elsewhere[i % elsewhere.size()];
+                RETURN_IF(store(txn, *words[i], i + bytes));
+                RETURN_IF(store(txn, *other, i));
+                EXPECT_EQ(i + bytes, *words[i]);
+                EXPECT_EQ(0u, *other);
+            }
+        }
+        return TY_OK;
+    }));
+    for (size_t i = 0; i < words.size(); i++)
+        EXPECT_EQ(i + 5000, *words[i]);
 }
 
 TEST_P(atomic_test, a_part_takes_back_what_it_stored_to_a_block_of_the_whole) {

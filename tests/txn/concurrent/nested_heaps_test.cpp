@@ -356,7 +356,8 @@ TEST(nested_heaps, a_snapshot_in_place_of_a_record_is_for_one_commit) {
     holds.join();
 }
 
-// Threads that go to sleep wait for the commits under way, while such a commit waits for those before it (Q8).
+// Threads that go to sleep wait for the commits under way, while such a commit waits for those before it, and other
+// threads use the heap for the first time (Q8).
 TEST(nested_heaps, commits_by_snapshots_beside_threads_that_go_to_sleep) {
     constexpr size_t words = 200000;
     constexpr uint64_t rounds = 8;
@@ -368,20 +369,21 @@ TEST(nested_heaps, commits_by_snapshots_beside_threads_that_go_to_sleep) {
     }));
     const auto value_of = [](uint64_t round, size_t i) { return (i + round) * 0x9e3779b97f4a7c15; };
     uint64_t &awake = table[words + 7]; // of an orec that the long ones do not lock
-    std::thread sleepers([&] {
-        in_threads(2, [&](unsigned) {
-            for (uint64_t round = 1; round <= rounds; round++) {
-                while (__atomic_load_n(&table[0], __ATOMIC_ACQUIRE) != value_of(round, 0)) // the commit's first store
-                    os::pause_briefly();
-                EXPECT_OK(atomically(heap.get(), [&](ty_atomic_txn *txn) -> ty_status {
-                    uint64_t seen = 0;
-                    RETURN_IF(load(txn, awake, &seen));
-                    return seen < round ? ty_atomic_retry(txn) : TY_OK;
-                }));
-            }
-        });
-    });
+    std::vector<std::thread> sleepers;
+    const auto sleep_from = [&](uint64_t round) {
+        for (; round <= rounds; round++) {
+            while (__atomic_load_n(&table[0], __ATOMIC_ACQUIRE) != value_of(round, 0)) // the commit's first store
+                os::give_way();
+            EXPECT_OK(atomically(heap.get(), [&](ty_atomic_txn *txn) -> ty_status {
+                uint64_t seen = 0;
+                RETURN_IF(load(txn, awake, &seen));
+                return seen < round ? ty_atomic_retry(txn) : TY_OK;
+            }));
+        }
+    };
     for (uint64_t round = 1; round <= rounds; round++) {
+        for (int i = 0; i < 2; i++)
+            sleepers.emplace_back(sleep_from, round);
         unsigned runs = 0;
         EXPECT_OK(atomically(heap.get(), [&](ty_atomic_txn *txn) -> ty_status {
             for (size_t i = 0; i < words; i++)
@@ -392,7 +394,8 @@ TEST(nested_heaps, commits_by_snapshots_beside_threads_that_go_to_sleep) {
         EXPECT_EQ(2u, runs) << "a record can hold it";
         EXPECT_OK(atomically(heap.get(), [&](ty_atomic_txn *txn) { return store(txn, awake, round); }));
     }
-    sleepers.join();
+    for (std::thread &each : sleepers)
+        each.join();
 }
 
 TEST(nested_heaps, what_would_wait_is_refused) {
