@@ -121,10 +121,17 @@ struct item_choice {
     unsigned item;
     unsigned width;
     bool first_apart;
-    uint8_t mask; // of all words together
+    uint8_t mask;   // of all words together
+    bool pointers;  // near tokens may be smaller
+    uint64_t bytes; // after the head
 };
 
-// Computes the words' masks; returns how many bytes changed. *wide: how many of them a near token may spare.
+// Whether it may be a pointer: others are rarely near each other, and not worth a look.
+bool like_pointer(uint64_t value) {
+    return (value & 0xffff000000000007) == 0;
+}
+
+// Computes the words' masks; returns how many bytes changed. *wide: how many of them near tokens may spare.
 uint64_t make_masks(record_words &g, uint64_t *wide) {
     uint64_t changed = 0;
     *wide = 0;
@@ -132,7 +139,7 @@ uint64_t make_masks(record_words &g, uint64_t *wide) {
         g.mask[i] = bits_of_changed_bytes(g.difference[i]);
         const uint8_t bytes = shapes[g.mask[i]].changed;
         changed += bytes;
-        *wide += bytes >= token_wide ? bytes - 1u : 0;
+        *wide += bytes >= token_wide && like_pointer(g.value[i]) ? bytes - 1u : 0;
     }
     return changed;
 }
@@ -165,38 +172,6 @@ uint64_t bytes_as_tokens(const record_words &g) {
     return bytes;
 }
 
-// What follows a near token and its distance: bytes of the word, or the distance of its value from the one before.
-struct near_form {
-    uint8_t kind;
-    uint8_t bytes;
-    uint64_t follows;
-};
-
-// *before: the value before, and then this one.
-near_form near_form_of(uint64_t value, uint8_t mask, uint64_t *before) {
-    if (value == 0)
-        return {token_zero, 0, 0};
-    const mask_shape shape = near_shapes[mask];
-    const uint64_t apart = value - *before;
-    const unsigned bytes = (width_of((apart ^ static_cast<uint64_t>(static_cast<int64_t>(apart) >> 63)) >> 3) + 8) / 8;
-    if (apart % 8 == 0 && bytes < shape.bytes && shape.bytes >= token_wide &&
-        bytes <= token_near_last - token_near + 1) {
-        *before = value;
-        return {static_cast<uint8_t>(token_near + bytes - 1), static_cast<uint8_t>(bytes), apart >> 3};
-    }
-    const token_field field = token_fields[shape.token];
-    if (token_is_wide(shape.token))
-        *before = value & low_bytes(field.bytes);
-    return {shape.token, shape.bytes, value >> (8 * field.start)};
-}
-
-uint64_t bytes_as_near_tokens(const record_words &g) {
-    uint64_t bytes = g.count, before = 0;
-    for (size_t i = 0; i < g.count; i++)
-        bytes += far_bytes(g.number[i]) + near_form_of(g.value[i], g.mask[i], &before).bytes;
-    return bytes;
-}
-
 // Computes distances (from the word after the one before), masks where they matter, and the size of each form. If at
 // most one byte of each word changed, no mask is better. The size as tokens is computed only where it could be smaller:
 // a word that does not become zero needs the bytes that changed, and the token of the nearest word is the shortest.
@@ -218,7 +193,7 @@ item_choice choose(record_words &g, uint64_t next) {
         zero |= g.value[i] == 0;
     }
     unsigned low = values ? bytes_of_bits(width_of(differences)) : 0; // all words become zero
-    item_choice chosen{low, 0, false, 0};
+    item_choice chosen{low, 0, false, 0, false, 0};
     uint64_t wide = 0, changed = low > 1 ? make_masks(g, &wide) : count;
     uint64_t bytes = low > 1 ? choose_masked(g, differences, changed, count * low, &chosen) : count * low;
 
@@ -236,9 +211,9 @@ item_choice choose(record_words &g, uint64_t next) {
             bytes = tokens;
             chosen.item = static_cast<unsigned>(record_item::tokens);
         }
-        if (wide != 0 && bytes_as_near_tokens(g) < bytes)
-            chosen.item = static_cast<unsigned>(record_item::near_tokens);
+        chosen.pointers = wide > 7; // more than one
     }
+    chosen.bytes = bytes;
     return chosen;
 }
 
@@ -248,18 +223,35 @@ uint8_t *put_token(uint8_t *at, uint64_t distance, uint8_t kind) {
     return near ? at : put_varint(at, distance - record_near_max - 1);
 }
 
+// Bytes of a value as its distance from the one before; more than a near token has: it is too far, or no pointer.
+unsigned near_bytes(uint64_t value, uint64_t before) {
+    const uint64_t apart = value - before;
+    const uint64_t magnitude = (apart ^ static_cast<uint64_t>(static_cast<int64_t>(apart) >> 63)) >> 3;
+    return like_pointer(value) && apart % 8 == 0 ? (width_of(magnitude) + 8) / 8 : 8;
+}
+
 uint8_t *put_near_tokens(uint8_t *at, const record_words &g) {
     const size_t count = g.count; // in a register: `at` may alias any memory
     uint64_t before = 0;
     for (size_t i = 0; i < count; i++) {
-        const near_form form = near_form_of(g.value[i], g.mask[i], &before);
-        at = put_token(at, g.number[i], form.kind);
-        if (form.kind == token_masked) {
-            *at++ = g.mask[i];
-            at = put_masked(at, g.value[i], g.mask[i]);
-        } else {
-            at = put_low_bytes(at, form.follows, form.bytes);
+        const uint64_t value = g.value[i];
+        const mask_shape shape = value ? near_shapes[g.mask[i]] : mask_shape{};
+        const unsigned near = shape.bytes >= token_wide ? near_bytes(value, before) : 8;
+        if (near < shape.bytes && near <= token_near_last - token_near + 1) {
+            at = put_token(at, g.number[i], static_cast<uint8_t>(token_near + near - 1));
+            at = put_low_bytes(at, (value - before) >> 3, near);
+            before = value;
+            continue;
         }
+        at = put_token(at, g.number[i], shape.token);
+        if (shape.token == token_masked) {
+            *at++ = g.mask[i];
+            at = put_masked(at, value, g.mask[i]);
+        } else {
+            at = put_low_bytes(at, value >> (8 * token_fields[shape.token].start), shape.bytes);
+        }
+        if (token_is_wide(shape.token))
+            before = value & low_bytes(shape.bytes);
     }
     return at;
 }
@@ -314,11 +306,15 @@ uint8_t *put_values(uint8_t *at, const record_words &g, item_choice chosen) {
 // Writes an item of the words, and turns them into distances; next: the word after the last one written.
 uint8_t *put_item(uint8_t *at, record_words &g, uint64_t next) {
     item_choice chosen = choose(g, next);
+    if (chosen.pointers) { // how many bytes they take is known once they are written
+        const uint8_t *start = put_head(at, static_cast<unsigned>(record_item::near_tokens), g.count);
+        uint8_t *end = put_near_tokens(at + (start - at), g);
+        if (static_cast<uint64_t>(end - start) < chosen.bytes)
+            return end;
+    }
     at = put_head(at, chosen.item, g.count);
     if (chosen.item == static_cast<unsigned>(record_item::tokens))
         return put_tokens(at, g);
-    if (chosen.item == static_cast<unsigned>(record_item::near_tokens))
-        return put_near_tokens(at, g);
     *at++ = static_cast<uint8_t>(chosen.width | (chosen.first_apart ? record_first_apart : 0));
     if (chosen.item == static_cast<unsigned>(record_item::one_mask))
         *at++ = chosen.mask;

@@ -29,7 +29,8 @@ size_t near_bytes(uint64_t value, unsigned changed, uint64_t *before) {
     }
     const auto apart = static_cast<int64_t>(value - *before);
     size_t near = 9;
-    for (unsigned bytes = 4; apart % 8 == 0 && bytes != 0; bytes--)
+    const bool like_pointer = value >> 48 == 0 && value % 8 == 0;
+    for (unsigned bytes = 4; like_pointer && apart % 8 == 0 && bytes != 0; bytes--)
         if (apart / 8 >= -(int64_t{1} << (8 * bytes - 1)) && apart / 8 < int64_t{1} << (8 * bytes - 1))
             near = bytes;
     if (smallest >= 5 && near < smallest)
