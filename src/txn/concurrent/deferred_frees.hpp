@@ -2,7 +2,7 @@
 // any more (X22).
 #pragma once
 
-#include "../changes/word_table.hpp"
+#include "../changes/changes.hpp"
 
 namespace taiyen {
 
