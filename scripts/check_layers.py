@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Checks that includes go one way: os <- heap <- store/image, store/log <- txn <- undo, feed, code <- api <- packages, programs;
+"""Checks that includes go one way: os <- heap <- marks <- store/image, store/log <- txn <- undo, feed, code <- api <- packages, programs;
 and likewise among the parts of a layer. And that the core allocates for itself by os::internal_malloc and its like.
 
     scripts/check_layers.py [TREE]        prints each violation as file:line: what; exit 1 if there is one
@@ -14,13 +14,14 @@ import sys
 import tempfile
 
 # What each layer, a folder, may include of the others, each through its façade only: FOLDER/NAME.hpp.
-BELOW_TXN = ("src/os", "src/heap", "src/store", "src/store/image", "src/store/log", "src/txn/stm")
+BELOW_TXN = ("src/os", "src/heap", "src/marks", "src/store", "src/store/image", "src/store/log", "src/txn/stm")
 BELOW_API = BELOW_TXN + ("src/txn", "src/undo", "src/feed", "src/code")
 LOWER_LAYERS = {
     "src/os": (),
     "src/heap": ("src/os",),
+    "src/marks": ("src/os", "src/heap"),
     "src/store": ("src/os",),
-    "src/store/image": ("src/os", "src/heap", "src/store"),
+    "src/store/image": ("src/os", "src/heap", "src/marks", "src/store"),
     "src/store/log": ("src/os", "src/store"),
     "src/txn/stm": ("src/os",),
     "src/txn": BELOW_TXN,

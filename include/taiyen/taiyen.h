@@ -9,6 +9,7 @@
  *   code.h          addresses of code in such heaps
  *   txn.h           transactions on such heaps
  *   concurrent.h    many writers at once on one heap
+ *   marks.h         going back to the last snapshot, or to marks
  *   undo.h          undo and redo of changes, across restarts
  *   feed.h          change feeds: committed transactions, for a second copy
  *   replica.h       replicas: that copy
@@ -23,6 +24,7 @@
 #include "feed.h"
 #include "heap.h"
 #include "log.h"
+#include "marks.h"
 #include "persist.h"
 #include "replica.h"
 #include "scope.h"

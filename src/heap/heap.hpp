@@ -175,6 +175,35 @@ page_extent_use heap_extent_at(ty_heap *heap, uint64_t page);
 // The same for a heap that is not paused: a momentary state.
 page_extent_use heap_extent_now(ty_heap *heap, uint64_t page);
 
+using page_list = os::array<uint64_t>;
+struct page_choice {
+    uint64_t limit = UINT64_MAX; // of the list
+    uint64_t first = 0;
+    uint64_t end = UINT64_MAX;
+    const os::page_set *but = nullptr; // without these
+    page_extent_use (*extent_at)(ty_heap *heap,
+                                 uint64_t page) = heap_extent_at; // heap_extent_now: the heap is not paused
+};
+// The pages of a set that are worth saving: not those of free extents, whose content does not matter. Rising. Expected:
+// TY_E_MEMORY.
+ty_status heap_select_pages(ty_heap *heap, const os::page_set &pages, const page_choice &choice, page_list *list);
+
+// The content of pages becomes that of another moment of this heap, which is paused to change. What the runtime state
+// knows of spans there is forgotten before, and learned again after: no other runtime state depends on the content.
+// used_pages: heap_count_used of that moment.
+struct page_source {
+    void *context;
+    void (*copy)(void *context, uint64_t page, char *to);
+};
+void heap_replace_pages(ty_heap *heap, const os::page_set &pages, const page_source &source, uint64_t used_pages);
+// The pages that the owner of a heap that began empty was asked for: all others were never touched. Paused.
+inline constexpr size_t heap_asked_max = 4;
+size_t heap_asked_pages(const ty_heap *heap, os::page_range (&ranges)[heap_asked_max]);
+uint64_t heap_count_used(const ty_heap *heap); // as limits count them; paused
+// From now on the memory of a volatile heap's pages is its own: it is neither moved nor given back, nor in huge pages.
+// Paused to change.
+void heap_pin_memory(ty_heap *heap);
+
 ty_status heap_root_set(ty_heap *heap, const char *name, void *address);
 void *heap_root(ty_heap *heap, const char *name);
 ty_status heap_each_root(ty_heap *heap, ty_root_callback *callback, void *context);
@@ -231,6 +260,13 @@ heap_image *heap_image_of(const ty_heap *heap);
 // lock of it, and the callback may take none.
 void heap_look_at_owner(const void *address, size_t bytes, void (*look)(const heap_image *image, void *context),
                         void *context);
+
+// The marks of a volatile heap: released at its end. Guarded by the lock.
+struct heap_marks {
+    void (*release)(heap_marks *marks);
+};
+os::mutex &heap_marks_lock(ty_heap *heap);
+heap_marks *&heap_marks_of(ty_heap *heap);
 
 // The hooks of the layer of the service root, or of concurrent heaps.
 struct heap_service {

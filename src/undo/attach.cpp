@@ -268,6 +268,45 @@ ty_status undo_detach(ty_heap *heap, bool keep_history) {
     return TY_OK;
 }
 
+ty_status undo_check_return(ty_heap *heap, const char *call) {
+    const undo *u = undo_of(heap);
+    if (u == nullptr)
+        return TY_OK;
+    if (u->running != undo_run::none)
+        return failure(TY_E_ARGUMENT, "%s in a procedure that an undo or redo runs", call)
+            .remedy("a procedure may record, allocate, resize and free");
+    if (u->control->flags & undo_volatile)
+        return failure(TY_E_UNSUPPORTED, "%s: the bytes that its undo has recorded are outside of it", call)
+            .remedy("attach undo without volatile_buffers");
+    return TY_OK;
+}
+
+// The same buffers, with what they hold now: as an attach does, but in the memory that is there.
+static bool take_up_again(undo &u) {
+    ty_block block;
+    const undo_control &control = *u.control;
+    if (heap_service_root(u.heap) != u.control || !heap_find_block(u.heap, u.control, &block) ||
+        block.address != u.control || block.size_bytes != u.buffer_bytes || check_control(control, u.buffer_bytes) ||
+        control.flags & undo_volatile || control.entry_count != u.rings[0].entry_count)
+        return false;
+    u.kept.clear();
+    lay_rings(u);
+    u.kept.cover(u.offset_of(u.control), u.buffer_bytes);
+    if (check_buffers(u) != TY_OK)
+        return false;
+    u.redo_lost = u.unrecorded = false;
+    u.target = u.is(undo_open) && !u.is(undo_full) ? &u.back() : nullptr;
+    return true;
+}
+
+void undo_returned(ty_heap *heap) {
+    undo *u = undo_of(heap);
+    if (u == nullptr || take_up_again(*u))
+        return;
+    heap_set_service(heap, nullptr);
+    undo_destroy(u);
+}
+
 ty_status find_undo(ty_heap *heap, const char *call, undo **found) {
     undo *u = undo_of(heap);
     if (u == nullptr)

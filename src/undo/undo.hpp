@@ -9,6 +9,10 @@ namespace taiyen {
 // The functions of undo.h; the caller has checked the arguments for NULL.
 ty_status undo_attach(ty_heap *heap, const ty_undo_options *options); // NULL: the existing buffers, or the defaults
 ty_status undo_detach(ty_heap *heap, bool keep_history);
+// marks.h. Refused in a procedure, and where buffers are volatile. After a return: what the buffers hold now; undo is
+// detached where they are not those that the heap has now.
+ty_status undo_check_return(ty_heap *heap, const char *call);
+void undo_returned(ty_heap *heap);
 ty_status undo_begin(ty_heap *heap, const char *label);
 ty_status undo_record(ty_heap *heap, const void *address, size_t bytes);
 ty_status undo_record_procedure(ty_heap *heap, uint64_t id, const void *arguments, size_t bytes, ty_status expected);

@@ -207,6 +207,8 @@ void heap_finish_checks(ty_heap *heap) {
         drop_caches(heap);
         address_table_remove(heap);
     }
+    if (heap->marks != nullptr)
+        heap->marks->release(heap->marks);
     if (heap->checks != nullptr)
         heap->checks->calls->stop(heap);
     if (heap->cached != nullptr)

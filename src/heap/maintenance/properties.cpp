@@ -47,6 +47,14 @@ end_watch *heap_end_watch(const ty_heap *heap) {
     return heap->end_watch.load(std::memory_order_acquire);
 }
 
+os::mutex &heap_marks_lock(ty_heap *heap) {
+    return heap->marks_lock;
+}
+
+heap_marks *&heap_marks_of(ty_heap *heap) {
+    return heap->marks;
+}
+
 bool heap_may_be_concurrent(const ty_heap *heap) {
     return heap->owner.concurrent;
 }

@@ -93,7 +93,7 @@ struct touched_parts {
     byte_range part[4];
 
     explicit touched_parts(const ty_heap *heap) {
-        uint64_t top = top_of(heap);
+        uint64_t top = reached_by(heap);
         part[0] = {heap->base, top * page_bytes};
         part[1] = {reinterpret_cast<char *>(heap->descriptors), table_places::whole_pages(top * 16)};
         part[2] = {reinterpret_cast<char *>(heap->bitmaps), table_places::whole_pages(top * 64)};

@@ -140,6 +140,23 @@ ty_status release_span(ty_heap *heap, uint32_t number) {
     return TY_OK;
 }
 
+void forget_span(ty_heap *heap, uint32_t number) {
+    span_state &state = heap->states[number];
+    const uint32_t size_class = state.size_class;
+    os::lock_guard guard(lock_of(heap, size_class));
+    if (thread_cache *owner = state.owner.load(std::memory_order_relaxed); owner != nullptr) {
+        class_cache &entry = owner->classes[size_class];
+        if (entry.current == number)
+            entry.current = 0;
+        unlink_span(heap, entry.bins, number);
+        disown_span(owner, size_class, number);
+    } else {
+        unlink_span(heap, heap->spans[size_class].shared, number);
+    }
+    os::lock_guard pages_guard(heap->pages_lock);
+    drop_number(heap, number, heap->classes[size_class].pages);
+}
+
 ty_status place_shared(ty_heap *heap, uint32_t number) {
     span_state &state = heap->states[number];
     if (claim_empty(state))

@@ -20,6 +20,10 @@ ty_status new_span_at(ty_heap *heap, uint32_t size_class, uint32_t head, uint32_
 // Frees the pages of an empty span that is in no bin. If the tables are damaged it stays.
 ty_status release_span(ty_heap *heap, uint32_t number);
 
+// The span is not known any more: its content is about to change otherwise. All threads are stopped, and its owner's
+// cache is flushed. Takes the class's lock itself.
+void forget_span(ty_heap *heap, uint32_t number);
+
 // Puts a span without owner, in no bin, among the shared ones, or releases it if it is empty (H8: no span stays empty).
 ty_status place_shared(ty_heap *heap, uint32_t number);
 // The same for a span whose number of used blocks has changed. Its owner is the caller, or stopped.

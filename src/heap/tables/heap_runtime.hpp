@@ -286,6 +286,7 @@ struct ty_heap {
     uint8_t class_of[taiyen::small_bytes_max / 8 + 1]; // by (size + 7) / 8
 
     alignas(64) taiyen::os::mutex pages_lock{taiyen::os::lock_rank::pages};
+    uint64_t reached;    // the highest `top` before the last return to a mark; 0: none was higher
     uint64_t used_pages; // of spans and extents, relative to their number at the attach
     uint64_t soft_pages; // limits of used_pages; UINT64_MAX: none
     uint64_t hard_pages;
@@ -330,6 +331,8 @@ struct ty_heap {
     std::atomic<taiyen::heap_image *> image;
     std::atomic<taiyen::heap_service *> service;
     std::atomic<taiyen::end_watch *> end_watch; // heap_watch_end
+    taiyen::os::mutex marks_lock{taiyen::os::lock_rank::image};
+    taiyen::heap_marks *marks; // guarded by marks_lock
 
     taiyen::class_spans spans[taiyen::size_class_count_max];
 };
@@ -338,6 +341,10 @@ namespace taiyen {
 
 inline uint64_t top_of(const ty_heap *heap) {
     return heap->top.load(std::memory_order_relaxed);
+}
+// Pages from here on were never used; those between `top` and it have been, and read as zeros again (H7).
+inline uint64_t reached_by(const ty_heap *heap) {
+    return top_of(heap) > heap->reached ? top_of(heap) : heap->reached;
 }
 // Atomic: without the lock a head may change to that of a kept extent (K1).
 inline uint8_t kind_of(const page_descriptor &page) {

@@ -4,6 +4,7 @@
 
 #include "files/image_layout.hpp"
 #include "src/heap/heap.hpp"
+#include "src/marks/marks.hpp"
 #include <taiyen/persist.h>
 #include <taiyen/salvage.h>
 
@@ -132,6 +133,12 @@ struct dirty_cells {
 // cells may be NULL.
 ty_status image_dirty_count(ty_heap *heap, uint64_t *pages, const dirty_cells *cells = nullptr);
 ty_status image_dirty_bitmap(ty_heap *heap, uint64_t first, uint64_t count, uint64_t *bitmap);
+// marks.h, for snapshot heaps; the caller has checked the arguments.
+ty_status image_revert(ty_heap *heap);
+ty_status image_mark(ty_heap *heap, const char *name);
+ty_status image_return_to(ty_heap *heap, const char *name);
+ty_status image_drop_mark(ty_heap *heap, const char *name);
+ty_status image_each_mark(ty_heap *heap, ty_mark_callback *callback, void *context);
 ty_status image_get_snapshot_stats(ty_heap *heap, ty_snapshot_stats *stats);
 // The newest snapshots of this open, the oldest first; the fields are as in ty_snapshot_stats.
 struct snapshot_record {

@@ -223,6 +223,7 @@ void image_teardown(image *im) {
     im->dirty.destroy();
     im->in_flight.destroy();
     if (!forked) { // another thread may have been changing these at the fork
+        image_end_marks(*im);
         copies_stop(*im);
         im->ahead.release();
         im->paused.release();

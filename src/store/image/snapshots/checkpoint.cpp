@@ -78,6 +78,8 @@ struct checkpoint_sink {
     // Writes the pages of a piece of the journal to their places, neighbours together.
     static ty_status pages(void *context, const page_copy *copies, size_t count, const char *bytes) {
         auto &self = *static_cast<checkpoint_sink *>(context);
+        if (ty_status status = keep_base(*self.im, copies, count))
+            return status;
         ty_write writes[chunk_pages_max];
         size_t write_count = 0;
         for (size_t i = 0, n = 0; i < count; i += n) {

@@ -4,7 +4,6 @@
 //   paused:  tables() -> copy what was stored to the tables since
 //   running: resumed() -> collect -> copy blocks -> make_log_durable() -> last chunks
 #include "image_runtime.hpp"
-#include "page_list.hpp"
 
 #include <algorithm>
 #include <cstring>
@@ -37,7 +36,7 @@ struct fuzzy_snapshot {
 ty_status collect_tables(fuzzy_snapshot &snapshot) {
     image &im = snapshot.im;
     for (page_extent_use extent : {snapshot.header, snapshot.tables})
-        if (ty_status status = im.tracker.collect_part({extent.first, extent.count}, im.dirty))
+        if (ty_status status = im.tracker.collect_part({extent.first, extent.count}, collection(im).into()))
             return status;
     return TY_OK;
 }
@@ -106,7 +105,7 @@ ty_status collect_paused(fuzzy_snapshot &snapshot) {
         uint64_t end = page + 1;
         while (end < stored.page_count() && stored.contains(end))
             ++end;
-        if (ty_status status = im.tracker.collect_part({page, end - page}, im.dirty))
+        if (ty_status status = im.tracker.collect_part({page, end - page}, collection(im).into()))
             return status;
         page = stored.next(end);
     }
@@ -171,14 +170,14 @@ ty_status pause_and_copy(fuzzy_snapshot &snapshot, uint64_t *pause_ns) {
 // I17: pages of blocks are protected before they are copied, and each is copied once.
 ty_status collect_blocks(fuzzy_snapshot &snapshot) {
     image &im = snapshot.im;
-    if (ty_status status = im.tracker.collect(im.dirty))
+    if (ty_status status = im.tracker.collect(collection(im).into()))
         return status;
     page_choice choice;
     choice.first = snapshot.header.count;
     choice.end = std::min(snapshot.tables.first, snapshot.used_pages); // H7: unused pages read as zeros
     choice.but = &snapshot.stored;
     choice.extent_at = heap_extent_now;
-    return select_pages(im.heap, im.dirty, choice, &snapshot.blocks);
+    return heap_select_pages(im.heap, im.dirty, choice, &snapshot.blocks);
 }
 
 ty_status write_pages(fuzzy_snapshot &snapshot, const log_positions &redo_point, uint64_t started_ns, uint64_t *epoch) {

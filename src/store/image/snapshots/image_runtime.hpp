@@ -35,6 +35,8 @@ struct shadow_pages {
     void release();
 };
 
+struct image_marks;
+
 struct image : heap_image {
     // Set at open, then constant.
     ty_heap *heap;
@@ -75,6 +77,9 @@ struct image : heap_image {
     os::page_set in_flight; // in the batch that is being written
     private_copies copies;
     shadow_pages ahead, paused;
+
+    os::mutex base_lock{os::lock_rank::base_pages};
+    image_marks *marks = nullptr; // changes under control and base_lock
 
     os::mutex work{os::lock_rank::journal};
     os::condition changed; // anything guarded by work
@@ -144,6 +149,10 @@ void note_pause(image &im, uint64_t epoch, uint64_t pause_ns);
 // Takes over the outcome of the last batch into the dirty sets (I4: clean only once durable). Under control.
 void take_outcome(image &im);
 
+// Removes pages from the dirty set: they are in a batch that is being written. (I4)
+void move_to_flight(image &im, const page_list &list);
+// Completes a sealed batch that is under way. Under control.
+void finish_in_flight(image &im);
 // Collects what was written since the last time into the dirty set. Under control, paused.
 ty_status collect_dirty(image &im);
 
@@ -163,6 +172,25 @@ ty_status name_open(image &im, const image_open_hook *hook);
 
 // Checkpoints all complete batches now, in this thread.
 ty_status checkpoint_batches(image &im);
+
+// ---- marks.cpp
+
+// Where the tracker puts what it finds: it goes to the dirty set, and to what changed since the current mark. Under
+// control.
+class collection {
+public:
+    explicit collection(image &im) : im_(im) {}
+    ~collection();
+    collection(const collection &) = delete;
+    collection &operator=(const collection &) = delete;
+    os::page_set &into();
+
+private:
+    image &im_;
+};
+// MK4: these pages of the image are about to be overwritten. Expected: TY_E_MEMORY, TY_E_IO.
+ty_status keep_base(image &im, const page_copy *copies, size_t count);
+void image_end_marks(image &im); // at the end of the heap
 
 // ---- worker.cpp: the library's threads
 

@@ -1,14 +1,10 @@
 // Snapshots: which pages go into a batch, and which thread waits for what.
 #include "image_runtime.hpp"
-#include "page_list.hpp"
 #include "tracking.hpp"
 
 #include <cstring>
 
 namespace taiyen {
-namespace {
-
-// Completes a sealed batch that is under way. Under control.
 void finish_in_flight(image &im) {
     os::lock_guard guard(im.work);
     while (im.writer.open && im.writer.sealed) {
@@ -23,6 +19,8 @@ void finish_in_flight(image &im) {
         }
     }
 }
+
+namespace {
 
 // Before the extents of a running heap are read: empty spans become free extents, without the heap being paused during
 // the read.
@@ -61,27 +59,7 @@ ty_status keep_journal_bounded(image &im) {
 } // namespace
 
 ty_status collect_dirty(image &im) {
-    return im.tracker.collect(used_parts(im).ranges(), im.dirty);
-}
-
-ty_status select_pages(ty_heap *heap, const os::page_set &dirty, const page_choice &choice, page_list *list) {
-    uint64_t capacity = dirty.count() < choice.limit ? dirty.count() : choice.limit;
-    if (ty_status status = list->reserve(capacity))
-        return status;
-    uint64_t end = choice.end < dirty.page_count() ? choice.end : dirty.page_count();
-    page_extent_use extent{};
-    for (uint64_t page = dirty.next(choice.first); page < end && list->count() < capacity;) {
-        if (page - extent.first >= extent.count)
-            extent = choice.extent_at(heap, page);
-        if (extent.free) {
-            page = dirty.next(extent.first + extent.count);
-            continue;
-        }
-        if (!choice.but || !choice.but->contains(page))
-            list->push_in_room(page);
-        page = dirty.next(page + 1);
-    }
-    return TY_OK;
+    return im.tracker.collect(used_parts(im).ranges(), collection(im).into());
 }
 
 void move_to_flight(image &im, const page_list &list) {
@@ -123,7 +101,7 @@ ty_status write_stop_the_world(image &im, const log_positions *given, uint64_t s
     heap_pause(im.heap);
     ty_status status = collect_dirty(im);
     if (!status)
-        status = select_pages(im.heap, im.dirty, {}, &list);
+        status = heap_select_pages(im.heap, im.dirty, {}, &list);
     if (!status && pressed)
         copies_evict(im, list.count());
     bool anything = list.count() || im.writer.open || !(redo_point == im.durable_redo_point);
@@ -230,9 +208,9 @@ ty_status image_write_back_early(ty_heap *heap, size_t limit_pages) {
     choice.limit = limit_pages ? limit_pages : UINT64_MAX;
     choice.extent_at = heap_extent_now;
     merge_empty_spans(heap);
-    ty_status status = im.tracker.collect(im.dirty);
+    ty_status status = im.tracker.collect(collection(im).into());
     if (!status)
-        status = select_pages(heap, im.dirty, choice, &list);
+        status = heap_select_pages(heap, im.dirty, choice, &list);
     // The pages are protected: a later write makes its page dirty again, whatever the copy caught.
     uint64_t epoch = 0;
     if (!status && list.count())
@@ -298,7 +276,7 @@ ty_status image_dirty_count(ty_heap *heap, uint64_t *pages, const dirty_cells *c
         page_choice choice;
         choice.extent_at = heap_extent_now;
         merge_empty_spans(heap);
-        status = select_pages(heap, now, choice, &list);
+        status = heap_select_pages(heap, now, choice, &list);
         *pages = list.count();
         if (!status && cells != nullptr)
             add_to_cells(list, *cells);

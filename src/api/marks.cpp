@@ -1,0 +1,87 @@
+// The functions of marks.h.
+#include "arguments.hpp"
+#include "callbacks.hpp"
+
+#include "src/store/image/image.hpp"
+#include "src/undo/undo.hpp"
+
+using namespace taiyen;
+
+namespace {
+
+ty_status check_change(ty_heap *heap, const char *call) {
+    if (ty_status status = check_heap(heap, call))
+        return status;
+    if (heap_has_checks(heap))
+        return failure(TY_E_UNSUPPORTED, "%s: it is checked", call).remedy("create the heap without checks");
+    if (heap_may_be_concurrent(heap))
+        return failure(TY_E_UNSUPPORTED, "%s: it is concurrent", call)
+            .remedy("create the heap without the option concurrent");
+    const ty_kind kind = heap_image_of(heap) != nullptr ? image_kind(heap) : TY_VOLATILE;
+    if (kind != TY_VOLATILE && kind != TY_SNAPSHOT)
+        return failure(TY_E_UNSUPPORTED, "%s: it is %s", call, kind == TY_ARCHIVE ? "an archive heap" : "transactional")
+            .remedy("volatile and snapshot heaps can go back");
+    return undo_check_return(heap, call);
+}
+
+ty_status check_name(const char *name, const char *call) {
+    if (ty_status status = check_pointer(name, call, "the mark's name"))
+        return status;
+    return check_mark_name(name, call);
+}
+
+ty_status changed(ty_heap *heap, ty_status status) {
+    if (status == TY_OK)
+        undo_returned(heap);
+    return status;
+}
+
+} // namespace
+
+ty_status ty_revert(ty_heap *heap) {
+    constexpr const char *call = "revert a heap";
+    if (ty_status status = check_change(heap, call))
+        return status;
+    if (heap_image_of(heap) == nullptr)
+        return failure(TY_E_UNSUPPORTED, "%s: it is volatile, and has no snapshots", call)
+            .remedy("use ty_mark and ty_return_to");
+    return changed(heap, image_revert(heap));
+}
+
+ty_status ty_mark(ty_heap *heap, const char *name) {
+    constexpr const char *call = "mark a heap";
+    if (ty_status status = check_change(heap, call))
+        return status;
+    if (ty_status status = check_name(name, call))
+        return status;
+    return heap_image_of(heap) != nullptr ? image_mark(heap, name) : volatile_mark(heap, name);
+}
+
+ty_status ty_return_to(ty_heap *heap, const char *name) {
+    constexpr const char *call = "return to a mark";
+    if (ty_status status = check_change(heap, call))
+        return status;
+    if (ty_status status = check_name(name, call))
+        return status;
+    return changed(heap, heap_image_of(heap) != nullptr ? image_return_to(heap, name) : volatile_return_to(heap, name));
+}
+
+ty_status ty_drop_mark(ty_heap *heap, const char *name) {
+    constexpr const char *call = "drop a mark";
+    if (ty_status status = check_heap(heap, call))
+        return status;
+    if (ty_status status = check_name(name, call))
+        return status;
+    return heap_image_of(heap) != nullptr ? image_drop_mark(heap, name) : volatile_drop_mark(heap, name);
+}
+
+ty_status ty_each_mark(ty_heap *heap, ty_mark_callback *callback, void *context) {
+    constexpr const char *call = "list a heap's marks";
+    if (ty_status status = check_heap(heap, call))
+        return status;
+    if (!callback)
+        return check_pointer(nullptr, call, "the callback");
+    guarded<ty_mark_callback> guard(callback, context);
+    return guard.end(heap_image_of(heap) != nullptr ? image_each_mark(heap, guard.callback(), &guard)
+                                                    : volatile_each_mark(heap, guard.callback(), &guard));
+}

@@ -1,0 +1,110 @@
+// The pages of a heap become those of another moment: what the runtime state knows of their content is made anew.
+#include "../pages/pages.hpp"
+#include "../spans/spans.hpp"
+#include "../threads/threads.hpp"
+
+namespace taiyen {
+namespace {
+
+// The pages that a page of the tables describes, if it says where spans are or which of their blocks are live. Each
+// change of a span changes such a page.
+page_extent_use described_by(const ty_heap *heap, uint64_t page) {
+    const table_places places(heap->limit_bytes);
+    const uint64_t offset = page * page_bytes;
+    auto part = [&](uint64_t start, uint64_t bytes_a_page) {
+        return page_extent_use{(offset - start) / bytes_a_page, page_bytes / bytes_a_page, false};
+    };
+    if (offset >= places.heads_offset)
+        return {};
+    return offset >= places.bitmaps_offset ? part(places.bitmaps_offset, page_bitmap_bytes_v1)
+                                           : part(places.descriptors_offset, page_descriptor_bytes_v1);
+}
+
+// Calls with each page below `end` that is described by these pages.
+template <class Use>
+void each_described(const ty_heap *heap, const os::page_set &pages, uint64_t end, Use use) {
+    for (uint64_t page = pages.next(heap->first_table_page); page < pages.page_count(); page = pages.next(page + 1)) {
+        const page_extent_use described = described_by(heap, page);
+        for (uint64_t i = described.first; i < described.first + described.count && i < end; i++)
+            use(static_cast<uint32_t>(i));
+    }
+}
+
+void forget_spans(ty_heap *heap, const os::page_set &pages) {
+    each_described(heap, pages, top_of(heap), [&](uint32_t page) {
+        if (const uint32_t number = number_of(heap, page); number != 0)
+            forget_span(heap, number);
+    });
+}
+
+void learn_spans(ty_heap *heap, const os::page_set &pages) {
+    each_described(heap, pages, top_of(heap), [&](uint32_t page) {
+        const page_descriptor &described = heap->descriptors[page];
+        if (kind_of(described) != page_span || !is_head(heap, page) || number_of(heap, page) != 0)
+            return;
+        os::lock_guard guard(lock_of(heap, described.size_class));
+        if (const uint32_t number = know_span(heap, described.size_class, page); number != 0)
+            place_shared(heap, number);
+    });
+}
+
+} // namespace
+
+void heap_replace_pages(ty_heap *heap, const os::page_set &pages, const page_source &source, uint64_t used_pages) {
+    heap->reached = reached_by(heap);
+    forget_spans(heap, pages);
+    for (uint64_t page = pages.next(0); page < pages.page_count(); page = pages.next(page + 1))
+        source.copy(source.context, page, page_address(heap, page));
+    heap->top.store(heap->header->top_page, std::memory_order_relaxed);
+    heap->used_pages = used_pages;
+    if (fault("pages_above_a_lower_top_forgotten"))
+        heap->reached = 0;
+    learn_spans(heap, pages);
+}
+
+size_t heap_asked_pages(const ty_heap *heap, os::page_range (&ranges)[heap_asked_max]) {
+    const table_places places(heap->limit_bytes);
+    const uint64_t starts[] = {places.descriptors_offset, places.bitmaps_offset, places.heads_offset};
+    ranges[0] = {0, heap->asked.pages < first_user_page ? first_user_page : heap->asked.pages};
+    for (size_t i = 0; i < 3; i++)
+        ranges[i + 1] = {starts[i] / page_bytes, (heap->asked.bytes[i] + page_bytes - 1) / page_bytes};
+    return heap_asked_max;
+}
+
+void heap_pin_memory(ty_heap *heap) {
+    os::lock_guard guard(heap->pages_lock);
+    heap->owner.movable = heap->owner.huge = false;
+    heap->owner.give_back = nullptr;
+    heap->mover.stop();
+    heap->memory.touched = nullptr;
+    heap->memory.small_pages = nullptr;
+    heap->memory.idle = 0;
+    heap->memory.zeros.store(false, std::memory_order_relaxed);
+    heap->memory.due.store(false, std::memory_order_relaxed);
+}
+
+uint64_t heap_count_used(const ty_heap *heap) {
+    return heap->used_pages;
+}
+
+ty_status heap_select_pages(ty_heap *heap, const os::page_set &pages, const page_choice &choice, page_list *list) {
+    uint64_t capacity = pages.count() < choice.limit ? pages.count() : choice.limit;
+    if (ty_status status = list->reserve(capacity))
+        return status;
+    uint64_t end = choice.end < pages.page_count() ? choice.end : pages.page_count();
+    page_extent_use extent{};
+    for (uint64_t page = pages.next(choice.first); page < end && list->count() < capacity;) {
+        if (page - extent.first >= extent.count)
+            extent = choice.extent_at(heap, page);
+        if (extent.free) {
+            page = pages.next(extent.first + extent.count);
+            continue;
+        }
+        if (!choice.but || !choice.but->contains(page))
+            list->push_in_room(page);
+        page = pages.next(page + 1);
+    }
+    return TY_OK;
+}
+
+} // namespace taiyen

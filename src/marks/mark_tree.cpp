@@ -1,0 +1,275 @@
+#include "marks.hpp"
+
+#include <cstring>
+#include <new>
+
+namespace taiyen {
+
+ty_status mark_tree::create(uint64_t page_count) {
+    ty_status status = newest_.create(page_count);
+    if (status == TY_OK)
+        status = changed.create(page_count);
+    uint32_t root = 0;
+    if (status == TY_OK)
+        status = make_node(&root);
+    if (status != TY_OK) {
+        destroy();
+        return status;
+    }
+    nodes_[root]->on_path = true;
+    return TY_OK;
+}
+
+void mark_tree::destroy() {
+    for (uint32_t i = 0; i < nodes_.count(); i++)
+        if (nodes_[i] != nullptr)
+            remove_node(i);
+    nodes_.release();
+    by_name_.release();
+    unused_.release();
+    copies.destroy();
+    if (changed.page_count() != 0)
+        changed.destroy();
+    newest_.destroy();
+    current_ = base;
+}
+
+// ---- Names
+
+// Where the name is, or would go.
+size_t mark_tree::place_of(const char *name) const {
+    size_t low = 0, high = by_name_.count();
+    while (low < high) {
+        const size_t middle = (low + high) / 2;
+        if (strcmp(nodes_[by_name_[middle]]->name, name) < 0)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+ty_status mark_tree::find(const char *name, uint32_t *mark) const {
+    const size_t place = place_of(name);
+    if (place == by_name_.count() || strcmp(nodes_[by_name_[place]]->name, name) != 0)
+        return mark_not_found(name);
+    *mark = by_name_[place];
+    return TY_OK;
+}
+
+ty_status mark_tree::check_unused(const char *name) const {
+    const size_t place = place_of(name);
+    if (place == by_name_.count() || strcmp(nodes_[by_name_[place]]->name, name) != 0)
+        return TY_OK;
+    return failure(TY_E_EXISTS, "mark a heap: it has a mark \"%s\"", name).remedy("drop it first, or use another name");
+}
+
+// ---- Nodes
+
+ty_status mark_tree::make_node(uint32_t *made) {
+    void *memory = os::internal_malloc(sizeof(node));
+    if (memory == nullptr)
+        return failure(TY_E_MEMORY, "make a mark").remedy("free memory, or drop marks");
+    auto *fresh = ::new (memory) node{};
+    if (unused_.count() != 0) {
+        *made = unused_.pop();
+        nodes_[*made] = fresh;
+        return TY_OK;
+    }
+    *made = static_cast<uint32_t>(nodes_.count());
+    ty_status status = unused_.reserve(nodes_.count() + 1); // so that it can be removed without memory
+    if (status == TY_OK)
+        status = nodes_.push(fresh);
+    if (status != TY_OK) {
+        fresh->~node();
+        free(memory);
+    }
+    return status;
+}
+
+void mark_tree::remove_node(uint32_t number) {
+    nodes_[number]->~node();
+    free(nodes_[number]);
+    nodes_[number] = nullptr;
+    unused_.push_in_room(number);
+}
+
+void mark_tree::unlink(uint32_t number) {
+    uint32_t *at = &nodes_[nodes_[number]->parent]->first_child;
+    while (*at != number)
+        at = &nodes_[*at]->next;
+    *at = nodes_[number]->next;
+}
+
+ty_status mark_tree::add(const char *name, const char *memory, const page_list &pages, uint64_t used_pages) {
+    uint32_t number = 0;
+    if (ty_status status = by_name_.reserve(1))
+        return status;
+    if (ty_status status = make_node(&number))
+        return status;
+    node &made = *nodes_[number];
+    ty_status status = made.entries.reserve(pages.count());
+    for (size_t i = 0; i < pages.count() && status == TY_OK; i++) {
+        entry kept{static_cast<uint32_t>(pages[i]), page_copies::none, slot_of(pages[i])};
+        if ((status = newest_.provide(pages[i])) == TY_OK &&
+            (status = copies.keep(memory + pages[i] * os::page_bytes, &kept.slot)) == TY_OK)
+            made.entries.push_in_room(kept);
+    }
+    if (status != TY_OK) {
+        for (const entry &kept : made.entries)
+            copies.release(kept.slot);
+        remove_node(number);
+        return status;
+    }
+    strcpy(made.name, name); // the caller has checked its length
+    made.time_ns = os::unix_time_ns();
+    made.used_pages = used_pages;
+    made.parent = current_;
+    made.next = nodes_[current_]->first_child;
+    nodes_[current_]->first_child = number;
+    const size_t place = place_of(name);
+    by_name_.push_in_room(number);
+    memmove(by_name_.begin() + place + 1, by_name_.begin() + place, (by_name_.count() - 1 - place) * sizeof number);
+    by_name_[place] = number;
+    for (const entry &kept : made.entries)
+        changed.erase(kept.page);
+    step_down(number);
+    return TY_OK;
+}
+
+// ---- The way from mark to mark
+
+void mark_tree::step_up() {
+    node &left = *nodes_[current_];
+    for (const entry &kept : left.entries)
+        newest_.set(kept.page, kept.before);
+    left.on_path = false;
+    current_ = left.parent;
+}
+
+void mark_tree::step_down(uint32_t mark) {
+    node &reached = *nodes_[mark];
+    for (const entry &kept : reached.entries)
+        newest_.set(kept.page, kept.slot);
+    reached.on_path = true;
+    current_ = mark;
+}
+
+void mark_tree::add_differences(uint32_t mark, os::page_set &pages) const {
+    uint32_t meeting = mark;
+    for (; !nodes_[meeting]->on_path; meeting = nodes_[meeting]->parent)
+        for (const entry &kept : nodes_[meeting]->entries)
+            pages.insert(kept.page);
+    for (uint32_t at = current_; at != meeting; at = nodes_[at]->parent)
+        for (const entry &kept : nodes_[at]->entries)
+            pages.insert(kept.page);
+}
+
+// The way down is walked from its lower end, so each mark notes its way there in `next_down`.
+void mark_tree::move_to(uint32_t mark) {
+    uint32_t down = base, at = mark; // base: none
+    for (; !nodes_[at]->on_path; at = nodes_[at]->parent) {
+        nodes_[at]->next_down = down;
+        down = at;
+    }
+    while (current_ != at)
+        step_up();
+    while (down != base) {
+        const uint32_t next = nodes_[down]->next_down;
+        step_down(down);
+        down = next;
+    }
+}
+
+// ---- Dropping
+
+// Both are by page; the child's copy of a page counts where it has one.
+ty_status mark_tree::merge_entries(const node &from, node &into) {
+    os::array<entry> merged;
+    if (ty_status status = merged.reserve(from.entries.count() + into.entries.count()))
+        return status;
+    const entry *a = from.entries.begin(), *b = into.entries.begin();
+    while (a != from.entries.end() || b != into.entries.end()) {
+        if (b == into.entries.end() || (a != from.entries.end() && a->page < b->page)) {
+            merged.push_in_room(*a++);
+        } else if (a == from.entries.end() || b->page < a->page) {
+            merged.push_in_room(*b++);
+        } else {
+            merged.push_in_room({b->page, b->slot, a->before});
+            copies.release(a->slot);
+            a++;
+            b++;
+        }
+    }
+    into.entries.swap(merged);
+    return TY_OK;
+}
+
+ty_status mark_tree::merge_into_child(uint32_t number) {
+    node &gone = *nodes_[number];
+    const uint32_t child = gone.first_child;
+    if (ty_status status = merge_entries(gone, *nodes_[child]))
+        return status;
+    unlink(number);
+    nodes_[child]->parent = gone.parent;
+    nodes_[child]->next = nodes_[gone.parent]->first_child;
+    nodes_[gone.parent]->first_child = child;
+    remove_node(number);
+    return TY_OK;
+}
+
+void mark_tree::remove_leaf(uint32_t number) {
+    for (const entry &kept : nodes_[number]->entries)
+        copies.release(kept.slot);
+    unlink(number);
+    remove_node(number);
+}
+
+// MK2: the memory differs from the parent where it differs from the mark, and where that does.
+void mark_tree::leave_current() {
+    for (const entry &kept : nodes_[current_]->entries)
+        changed.insert(kept.page);
+    step_up();
+}
+
+// MK3. Where there is no memory to merge a mark into its only child, it stays.
+void mark_tree::drop(uint32_t mark) {
+    const size_t place = place_of(nodes_[mark]->name);
+    by_name_.cut(by_name_.count() - 1);
+    memmove(by_name_.begin() + place, by_name_.begin() + place + 1, (by_name_.count() - place) * sizeof mark);
+    nodes_[mark]->name[0] = '\0';
+    while (current_ != base && !is_named(*nodes_[current_]))
+        leave_current();
+    for (uint32_t at = mark; at != base && !is_named(*nodes_[at]);) {
+        const uint32_t parent = nodes_[at]->parent, child = nodes_[at]->first_child;
+        if (child == base)
+            remove_leaf(at);
+        else if (nodes_[child]->next != base || merge_into_child(at) != TY_OK)
+            break;
+        at = parent;
+    }
+}
+
+const char *mark_tree::named_parent(const node &of) const {
+    uint32_t at = of.parent;
+    while (at != base && !is_named(*nodes_[at]))
+        at = nodes_[at]->parent;
+    return at != base ? nodes_[at]->name : nullptr;
+}
+
+void mark_tree::each(ty_mark_callback *callback, void *context) const {
+    for (const uint32_t number : by_name_) {
+        const node &mark = *nodes_[number];
+        uint64_t pages = 0;
+        for (const entry &kept : mark.entries)
+            pages += kept.slot > page_copies::zeros;
+        const ty_mark_info info{sizeof info,          mark.name,
+                                named_parent(mark),   mark.time_ns,
+                                mark.entries.count(), pages * os::page_bytes,
+                                number == current_};
+        if (!callback(&info, context))
+            break;
+    }
+}
+
+} // namespace taiyen

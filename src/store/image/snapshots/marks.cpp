@@ -1,0 +1,379 @@
+// Marks of heaps in files, and the return to the last snapshot. docs/design/marks.md explains both.
+//
+// The base of a heap's marks is what its image holds when the first mark is made. MK4: the page of the base is copied
+// before a checkpoint overwrites it. All pages that the image does not hold then are copied by the first mark.
+#include "../files/files.hpp"
+#include "image_runtime.hpp"
+#include "tracking.hpp"
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <new>
+
+namespace taiyen {
+
+struct image_marks {
+    mark_tree tree;
+    os::page_set found; // by a collect, or pages to return to; empty between calls. Guarded by control, as is the tree
+    page_slots base;    // guarded by base_lock, as are the members below
+    page_copies copies;
+    char *view; // the image's pages, mapped; NULL: they are read through the storage
+    size_t view_bytes;
+};
+
+namespace {
+
+// ---- The base
+
+// A mapping reads through the system's cache, where pages are that the heap has just changed; the storage may read from
+// the disk. On a file system in memory a mapping would take memory for holes (I15).
+void make_view(image &im, image_marks &marks) {
+    void *place = nullptr;
+    const size_t bytes = im.mapped_bytes;
+    if (im.holes_take_memory || im.backing.storage->map == nullptr ||
+        os::reserve(0, bytes, os::page_bytes, &place) != TY_OK || os::release(place, bytes) != TY_OK)
+        return;
+    if (im.backing.map(place, bytes, image_pages_offset, 0) != TY_OK)
+        return; // another thread took the place
+    os::dump(place, bytes, false);
+    marks.view = static_cast<char *>(place);
+    marks.view_bytes = bytes;
+}
+
+// Under base_lock. Expected: TY_E_MEMORY, TY_E_IO.
+ty_status copy_base(const image &im, image_marks &marks, uint64_t page) {
+    if (marks.base.get(page) != page_copies::none)
+        return TY_OK;
+    if (ty_status status = marks.base.provide(page))
+        return status;
+    uint32_t slot = page_copies::none;
+    ty_status status = TY_OK;
+    if (marks.view != nullptr) {
+        status = marks.copies.keep(marks.view + page * page_bytes, &slot);
+    } else {
+        io_buffer buffer;
+        status = buffer.create(page_bytes);
+        if (status == TY_OK)
+            status = im.backing.read(image_pages_offset + page * page_bytes, buffer.data(), page_bytes);
+        if (status == TY_OK)
+            status = marks.copies.keep(buffer.data(), &slot);
+    }
+    if (status == TY_OK)
+        marks.base.set(page, slot);
+    return status;
+}
+
+// ---- Making and ending them
+
+void destroy(image_marks *marks, const image &im) {
+    marks->tree.destroy();
+    if (marks->found.page_count() != 0)
+        marks->found.destroy();
+    marks->base.destroy();
+    marks->copies.destroy();
+    if (marks->view != nullptr)
+        static_cast<void>(im.backing.unmap(marks->view, marks->view_bytes)); // only address space is left
+    marks->~image_marks();
+    free(marks);
+}
+
+// The image does not hold these pages, or not for certain. A batch that a checkpoint drops meanwhile is in the image.
+void add_what_the_image_lacks(image &im, os::page_set &pages) {
+    pages.merge(im.dirty);
+    pages.merge(im.in_flight);
+    os::lock_guard guard(im.work);
+    for (const batch *b = im.waiting.first; b != nullptr; b = b->next)
+        for (const page_copy &copy : b->copies)
+            pages.insert(copy.page);
+}
+
+// Under control.
+ty_status make_marks(image &im) {
+    void *memory = os::internal_malloc(sizeof(image_marks));
+    if (memory == nullptr)
+        return failure(TY_E_MEMORY, "mark a heap").at(im.image_path).remedy("free memory");
+    auto *marks = ::new (memory) image_marks{};
+    const uint64_t pages = im.mapped_bytes / page_bytes;
+    ty_status status = marks->tree.create(pages);
+    if (status == TY_OK)
+        status = marks->found.create(pages);
+    if (status == TY_OK)
+        status = marks->base.create(pages);
+    if (status != TY_OK) {
+        destroy(marks, im);
+        return status;
+    }
+    make_view(im, *marks);
+    {
+        os::lock_guard guard(im.base_lock); // from now on checkpoints copy what they overwrite
+        im.marks = marks;
+    }
+    add_what_the_image_lacks(im, marks->tree.changed);
+    return TY_OK;
+}
+
+// Under control.
+void end_marks(image &im) {
+    image_marks *marks = im.marks;
+    {
+        os::lock_guard guard(im.base_lock);
+        im.marks = nullptr;
+    }
+    destroy(marks, im);
+}
+
+ty_status mark_paused(image &im, const char *name) {
+    page_list pages;
+    mark_tree &tree = im.marks->tree;
+    if (ty_status status = tree.check_unused(name))
+        return status;
+    if (ty_status status = collect_dirty(im))
+        return status;
+    if (ty_status status = heap_select_pages(im.heap, tree.changed, {}, &pages))
+        return status;
+    return tree.add(name, im.base, pages, heap_count_used(im.heap));
+}
+
+// ---- Returning
+
+// Of pages for which neither the current mark nor its ancestors have a copy.
+ty_status copy_bases(image &im, const os::page_set &pages) {
+    image_marks &marks = *im.marks;
+    os::lock_guard guard(im.base_lock);
+    for (uint64_t page = pages.next(0); page < pages.page_count(); page = pages.next(page + 1))
+        if (marks.tree.slot_of(page) == page_copies::none)
+            if (ty_status status = copy_base(im, marks, page))
+                return status;
+    return TY_OK;
+}
+
+void copy_from_base(void *context, uint64_t page, char *to) {
+    const auto &marks = *static_cast<image_marks *>(context);
+    marks.copies.copy_to(to, marks.base.get(page));
+}
+
+ty_status return_paused(image &im, uint32_t mark) {
+    image_marks &marks = *im.marks;
+    if (ty_status status = collect_dirty(im))
+        return status;
+    const uint32_t before = marks.tree.current();
+    marks.found.merge(marks.tree.changed);
+    marks.tree.add_differences(mark, marks.found);
+    marks.tree.move_to(mark);
+    if (ty_status status = copy_bases(im, marks.found)) {
+        marks.tree.move_to(before);
+        marks.found.clear();
+        return status;
+    }
+    const page_source base{&marks, copy_from_base};
+    apply_mark(im.heap, marks.tree, marks.found, &base); // no other thread changes the base's slots that it reads
+    im.dirty.merge(marks.found);
+    settle_tracker(im.tracker, used_parts(im).ranges(), marks.found, im.dirty);
+    marks.found.clear();
+    marks.tree.changed.clear();
+    return TY_OK;
+}
+
+// ---- The last snapshot
+
+// Where the pages of a set are, as the newest snapshot has them.
+struct snapshot_pages {
+    const image *im;
+    os::array<page_copy> places; // by page; offset 0: in the image
+    char *content = nullptr;     // one after the other
+    size_t next = 0;
+
+    ~snapshot_pages() {
+        if (content != nullptr)
+            os::unmap_memory(content, places.count() * page_bytes);
+    }
+    ty_status find(image &of, const os::page_set &pages);
+    ty_status read();
+    static void copy(void *context, uint64_t, char *to) {
+        auto &self = *static_cast<snapshot_pages *>(context);
+        memcpy(to, self.content + self.next++ * page_bytes, page_bytes);
+    }
+
+private:
+    ty_status check_sums(const storage_file &file, size_t first, size_t count) const;
+};
+
+bool by_page(const page_copy &a, const page_copy &b) {
+    return a.page < b.page;
+}
+
+ty_status snapshot_pages::find(image &of, const os::page_set &pages) {
+    im = &of;
+    if (ty_status status = places.reserve(pages.count()))
+        return status;
+    for (uint64_t page = pages.next(0); page < pages.page_count(); page = pages.next(page + 1))
+        places.push_in_room({page, 0, 0});
+    os::lock_guard guard(of.work);
+    for (const batch *b = of.waiting.first; b != nullptr; b = b->next) // a later copy wins
+        for (const page_copy &waiting : b->copies) {
+            page_copy *place = std::lower_bound(places.begin(), places.end(), waiting, by_page);
+            if (place != places.end() && place->page == waiting.page)
+                *place = waiting;
+        }
+    return TY_OK;
+}
+
+ty_status snapshot_pages::check_sums(const storage_file &file, size_t first, size_t count) const {
+    for (size_t i = first; i < first + count; i++)
+        if (checksum(content + i * page_bytes, page_bytes) != places[i].sum)
+            return failure(TY_E_DAMAGED, "read page %llu of the last snapshot: its checksum is wrong",
+                           static_cast<unsigned long long>(places[i].page))
+                .at(file.path, places[i].offset)
+                .remedy("the disk changed the journal after it was written: take a snapshot, or restore from a copy");
+    return TY_OK;
+}
+
+// Neighbours in a file together. No batch is begun meanwhile, so the journal's space is not reused.
+ty_status snapshot_pages::read() {
+    void *memory = nullptr;
+    if (places.count() == 0)
+        return TY_OK;
+    if (ty_status status = os::map_memory(places.count() * page_bytes, os::memory_hint::none, &memory))
+        return status;
+    content = static_cast<char *>(memory);
+    for (size_t i = 0, n = 0; i < places.count(); i += n) {
+        const bool waits = places[i].offset != 0;
+        n = 1;
+        while (i + n < places.count() && places[i + n].page == places[i].page + n &&
+               (waits ? places[i + n].offset == places[i].offset + n * page_bytes : places[i + n].offset == 0))
+            n++;
+        const storage_file &file = waits ? im->journal : im->backing;
+        const uint64_t offset = waits ? places[i].offset : image_pages_offset + places[i].page * page_bytes;
+        if (ty_status status = file.read(offset, content + i * page_bytes, n * page_bytes))
+            return status;
+        if (ty_status status = waits ? check_sums(file, i, n) : TY_OK)
+            return status;
+    }
+    return TY_OK;
+}
+
+// What is not durable is dirty, but for pages of free extents, whose content does not matter.
+ty_status revert_paused(image &im, os::page_set &scratch) {
+    if (ty_status status = collect_dirty(im))
+        return status;
+    snapshot_pages pages;
+    if (ty_status status = pages.find(im, im.dirty))
+        return status;
+    if (ty_status status = pages.read())
+        return status;
+    heap_replace_pages(im.heap, im.dirty, {&pages, snapshot_pages::copy}, heap_count_used(im.heap));
+    settle_tracker(im.tracker, used_parts(im).ranges(), im.dirty, scratch);
+    if (im.marks != nullptr)
+        im.marks->tree.changed.merge(im.dirty);
+    im.dirty.clear();
+    return TY_OK;
+}
+
+} // namespace
+
+os::page_set &collection::into() {
+    return im_.marks != nullptr ? im_.marks->found : im_.dirty;
+}
+
+collection::~collection() {
+    if (im_.marks == nullptr)
+        return;
+    im_.dirty.merge(im_.marks->found);
+    im_.marks->tree.changed.merge(im_.marks->found);
+    im_.marks->found.clear();
+}
+
+ty_status keep_base(image &im, const page_copy *copies, size_t count) {
+    os::lock_guard guard(im.base_lock);
+    for (size_t i = 0; im.marks != nullptr && i < count && !fault("checkpoint_overwrites_the_base_of_marks"); i++)
+        if (ty_status status = copy_base(im, *im.marks, copies[i].page))
+            return status;
+    return TY_OK;
+}
+
+void image_end_marks(image &im) {
+    if (im.marks != nullptr)
+        end_marks(im);
+}
+
+ty_status image_mark(ty_heap *heap, const char *name) {
+    image &im = *image_of(heap);
+    if (ty_status status = check_writer(im, "mark a heap"))
+        return status;
+    os::lock_guard guard(im.control);
+    take_outcome(im);
+    if (im.marks == nullptr)
+        if (ty_status status = make_marks(im))
+            return status;
+    heap_pause(heap, pause_to::change);
+    const ty_status status = mark_paused(im, name);
+    heap_resume(heap);
+    if (im.marks->tree.count() == 0)
+        end_marks(im);
+    return status;
+}
+
+ty_status image_return_to(ty_heap *heap, const char *name) {
+    image &im = *image_of(heap);
+    if (ty_status status = check_writer(im, "return to a mark"))
+        return status;
+    os::lock_guard guard(im.control);
+    take_outcome(im);
+    uint32_t mark = 0;
+    if (im.marks == nullptr)
+        return mark_not_found(name);
+    if (ty_status status = im.marks->tree.find(name, &mark))
+        return status;
+    heap_pause(heap, pause_to::change);
+    const ty_status status = return_paused(im, mark);
+    heap_resume(heap);
+    return status;
+}
+
+ty_status image_drop_mark(ty_heap *heap, const char *name) {
+    image &im = *image_of(heap);
+    if (ty_status status = check_process(im, "drop a mark"))
+        return status;
+    os::lock_guard guard(im.control);
+    uint32_t mark = 0;
+    if (im.marks == nullptr)
+        return mark_not_found(name);
+    if (ty_status status = im.marks->tree.find(name, &mark))
+        return status;
+    im.marks->tree.drop(mark);
+    if (im.marks->tree.count() == 0)
+        end_marks(im);
+    return TY_OK;
+}
+
+ty_status image_each_mark(ty_heap *heap, ty_mark_callback *callback, void *context) {
+    image &im = *image_of(heap);
+    if (ty_status status = check_process(im, "list marks"))
+        return status;
+    os::lock_guard guard(im.control);
+    if (im.marks != nullptr)
+        im.marks->tree.each(callback, context);
+    return TY_OK;
+}
+
+ty_status image_revert(ty_heap *heap) {
+    image &im = *image_of(heap);
+    if (ty_status status = check_writer(im, "revert a heap"))
+        return status;
+    os::lock_guard guard(im.control);
+    finish_in_flight(im);
+    if (im.writer.open)
+        writer_abandon(im); // written back early: no snapshot has these pages yet
+    take_outcome(im);
+    os::page_set scratch;
+    if (ty_status status = scratch.create(im.mapped_bytes / page_bytes))
+        return status;
+    heap_pause(heap, pause_to::change);
+    const ty_status status = revert_paused(im, scratch);
+    heap_resume(heap);
+    scratch.destroy();
+    return status;
+}
+
+} // namespace taiyen
