@@ -195,8 +195,9 @@ ty_status mark_tree::merge_entries(const node &from, node &into) {
         } else if (a == from.entries.end() || b->page < a->page) {
             merged.push_in_room(*b++);
         } else {
-            merged.push_in_room({b->page, b->slot, a->before});
-            copies.release(a->slot);
+            const bool older = fault("mark_merged_over_its_childs_copy"); // MK1
+            merged.push_in_room({b->page, older ? a->slot : b->slot, a->before});
+            copies.release(older ? b->slot : a->slot);
             a++;
             b++;
         }
@@ -244,7 +245,8 @@ void mark_tree::drop(uint32_t mark) {
         const uint32_t parent = nodes_[at]->parent, child = nodes_[at]->first_child;
         if (child == base)
             remove_leaf(at);
-        else if (nodes_[child]->next != base || merge_into_child(at) != TY_OK)
+        else if ((nodes_[child]->next != base && !fault("dropped_mark_given_to_one_child")) ||
+                 merge_into_child(at) != TY_OK)
             break;
         at = parent;
     }

@@ -501,6 +501,16 @@ AT(ty_txn_stats, replayed_bytes, 120);
 AT(ty_txn_stats, replay_ns, 128);
 AT(ty_txn_stats, reserved_blocks, 136);
 
+SIZE(ty_mark_info, 56);
+AT(ty_mark_info, struct_size, 0);
+AT(ty_mark_info, name, 8);
+AT(ty_mark_info, parent, 16);
+AT(ty_mark_info, time_ns, 24);
+AT(ty_mark_info, changed_pages, 32);
+AT(ty_mark_info, copied_bytes, 40);
+AT(ty_mark_info, current, 48);
+IS(TY_MARK_NAME_MAX, 63);
+
 SIZE(ty_undo_options, 48);
 AT(ty_undo_options, struct_size, 0);
 AT(ty_undo_options, undo_bytes, 8);

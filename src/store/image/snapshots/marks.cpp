@@ -280,7 +280,8 @@ collection::~collection() {
     if (im_.marks == nullptr)
         return;
     im_.dirty.merge(im_.marks->found);
-    im_.marks->tree.changed.merge(im_.marks->found);
+    if (!fault("changed_pages_not_noted_for_marks")) // MK2
+        im_.marks->tree.changed.merge(im_.marks->found);
     im_.marks->found.clear();
 }
 
