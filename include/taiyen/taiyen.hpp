@@ -579,6 +579,21 @@ public:
 
     // Makes all of the heap durable: ty_snapshot.
     result<void> snapshot() const { return result<void>::of(ty_snapshot(heap_)); }
+    // Goes back to the last snapshot: ty_revert.
+    result<void> revert() const { return result<void>::of(ty_revert(heap_)); }
+    // Marks the state that the heap has now: ty_mark.
+    result<void> mark(const char *name) const { return result<void>::of(ty_mark(heap_, name)); }
+    // Goes back, or forth, to a mark: ty_return_to.
+    result<void> return_to(const char *name) const { return result<void>::of(ty_return_to(heap_, name)); }
+    // Drops a mark; the heap stays as it is: ty_drop_mark.
+    result<void> drop_mark(const char *name) const { return result<void>::of(ty_drop_mark(heap_, name)); }
+    // Calls a function with each mark (const ty_mark_info &), until it returns false; it may also return nothing.
+    template <class Function>
+    result<void> each_mark(Function &&function) const;
+    // Calls the function, and goes back to the state before if it throws, or returns false (the result is TY_OK) or a
+    // result that is an error (the result is that error). See marks.hpp for an attempt that is no function.
+    template <class Function>
+    result<void> attempt(Function &&function) const;
     // Calls the function with a transaction (taiyen::transaction &) and commits; returns the result of the commit.
     // Rolls back instead if the function throws, or returns false (the result is TY_OK) or a result that is an error
     // (the result is that error). The function may also end the transaction itself.
@@ -835,5 +850,6 @@ private:
 #undef TAIYEN_THROW
 
 #include "concurrent.hpp" // atomic_txn, var
+#include "marks.hpp"      // attempt
 #include "undo.hpp"       // undo_view, undo_transaction
 #endif
