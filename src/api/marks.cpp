@@ -3,6 +3,7 @@
 #include "callbacks.hpp"
 
 #include "src/store/image/image.hpp"
+#include "src/txn/txn.hpp"
 #include "src/undo/undo.hpp"
 
 using namespace taiyen;
@@ -14,14 +15,11 @@ ty_status check_change(ty_heap *heap, const char *call) {
         return status;
     if (heap_has_checks(heap))
         return failure(TY_E_UNSUPPORTED, "%s: it is checked", call).remedy("create the heap without checks");
-    if (heap_may_be_concurrent(heap))
-        return failure(TY_E_UNSUPPORTED, "%s: it is concurrent", call)
-            .remedy("create the heap without the option concurrent");
     const ty_kind kind = heap_image_of(heap) != nullptr ? image_kind(heap) : TY_VOLATILE;
-    if (kind != TY_VOLATILE && kind != TY_SNAPSHOT)
-        return failure(TY_E_UNSUPPORTED, "%s: it is %s", call, kind == TY_ARCHIVE ? "an archive heap" : "transactional")
-            .remedy("volatile and snapshot heaps can go back");
-    return undo_check_return(heap, call);
+    if (kind == TY_ARCHIVE)
+        return failure(TY_E_UNSUPPORTED, "%s: it is an archive heap", call)
+            .remedy("attach a journal: open it with the kind TY_SNAPSHOT");
+    return kind == TY_TRANSACTIONAL ? TY_OK : undo_check_return(heap, call);
 }
 
 ty_status check_name(const char *name, const char *call) {
@@ -31,7 +29,7 @@ ty_status check_name(const char *name, const char *call) {
 }
 
 ty_status changed(ty_heap *heap, ty_status status) {
-    if (status == TY_OK)
+    if (status == TY_OK && (heap_image_of(heap) == nullptr || image_kind(heap) == TY_SNAPSHOT))
         undo_returned(heap);
     return status;
 }
@@ -45,6 +43,9 @@ ty_status ty_revert(ty_heap *heap) {
     if (heap_image_of(heap) == nullptr)
         return failure(TY_E_UNSUPPORTED, "%s: it is volatile, and has no snapshots", call)
             .remedy("use ty_mark and ty_return_to");
+    if (image_kind(heap) == TY_TRANSACTIONAL)
+        return failure(TY_E_UNSUPPORTED, "%s: what was committed since its last snapshot is durable, too", call)
+            .remedy("use ty_mark and ty_return_to, or ty_rollback for a transaction that is under way");
     return changed(heap, image_revert(heap));
 }
 
@@ -54,7 +55,7 @@ ty_status ty_mark(ty_heap *heap, const char *name) {
         return status;
     if (ty_status status = check_name(name, call))
         return status;
-    return heap_image_of(heap) != nullptr ? image_mark(heap, name) : volatile_mark(heap, name);
+    return txn_mark(heap, name);
 }
 
 ty_status ty_return_to(ty_heap *heap, const char *name) {
@@ -63,7 +64,7 @@ ty_status ty_return_to(ty_heap *heap, const char *name) {
         return status;
     if (ty_status status = check_name(name, call))
         return status;
-    return changed(heap, heap_image_of(heap) != nullptr ? image_return_to(heap, name) : volatile_return_to(heap, name));
+    return changed(heap, txn_return_to(heap, name));
 }
 
 ty_status ty_drop_mark(ty_heap *heap, const char *name) {

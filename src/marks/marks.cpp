@@ -14,6 +14,10 @@ ty_status check_mark_name(const char *name, const char *call) {
     if (bytes == 0 || bytes > TY_MARK_NAME_MAX)
         return failure(TY_E_ARGUMENT, "%s: the mark's name has %s bytes", call, bytes == 0 ? "no" : "too many")
             .remedy("a name has 1 to %u bytes", TY_MARK_NAME_MAX);
+    for (size_t i = 0; i < bytes; i++)
+        if (static_cast<unsigned char>(name[i]) < ' ')
+            return failure(TY_E_ARGUMENT, "%s: the mark's name has a control character", call)
+                .remedy("use text without them");
     return TY_OK;
 }
 

@@ -136,6 +136,7 @@ ty_status image_dirty_bitmap(ty_heap *heap, uint64_t first, uint64_t count, uint
 // marks.h, for snapshot heaps; the caller has checked the arguments.
 ty_status image_revert(ty_heap *heap);
 ty_status image_mark(ty_heap *heap, const char *name);
+ty_status image_find_mark(ty_heap *heap, const char *name); // TY_E_NOT_FOUND
 ty_status image_return_to(ty_heap *heap, const char *name);
 ty_status image_drop_mark(ty_heap *heap, const char *name);
 ty_status image_each_mark(ty_heap *heap, ty_mark_callback *callback, void *context);

@@ -21,7 +21,7 @@ void go_on(atomic_transactions &transactions) {
     os::lock_guard guard(all.stop_lock);
     if (--all.stops != 0)
         return;
-    if (!fault("timestamps_miss_plain_transactions"))
+    if (all.rt != nullptr && !fault("timestamps_miss_plain_transactions"))
         all.domain->advance(txn_last(*all.rt));
     all.domain->go_on();
 }

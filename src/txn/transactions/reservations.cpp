@@ -187,6 +187,21 @@ ty_status reservations_recover(txn_runtime &rt) {
     return TY_OK;
 }
 
+ty_status reservations_read_again(txn_runtime &rt) {
+    reservations &r = *rt.reserved;
+    {
+        os::lock_guard guard(r.lock);
+        os::lock_guard table_guard(r.table_lock);
+        for (const reservation &entry : r.entries)
+            if (entry.word != 0)
+                r.numbers.erase(entry.word);
+        r.entries.count = r.free_places.count = 0;
+        r.first_free = word_table::none;
+        r.last = nullptr;
+    }
+    return reservations_recover(rt);
+}
+
 ty_status reservations_remove_list(txn_runtime &rt, bool *removed) {
     reservations &r = *rt.reserved;
     os::lock_guard guard(r.lock);

@@ -332,6 +332,13 @@ ty_status image_return_to(ty_heap *heap, const char *name) {
     return status;
 }
 
+ty_status image_find_mark(ty_heap *heap, const char *name) {
+    image &im = *image_of(heap);
+    os::lock_guard guard(im.control);
+    uint32_t mark = 0;
+    return im.marks != nullptr ? im.marks->tree.find(name, &mark) : mark_not_found(name);
+}
+
 ty_status image_drop_mark(ty_heap *heap, const char *name) {
     image &im = *image_of(heap);
     if (ty_status status = check_process(im, "drop a mark"))
