@@ -3,8 +3,6 @@
 // X36: a return of a transactional heap is one transaction, durable when it ends; if it fails, nothing has changed.
 #include "members.hpp"
 
-#include "../transactions/reservations.hpp"
-
 namespace taiyen {
 namespace {
 

@@ -49,10 +49,6 @@ struct reservations {
     std::atomic<uint64_t> kept_bytes; // likewise
 };
 
-// After a return to a mark, in which nothing was reserved: the list that the heap has now. Expected: TY_E_MEMORY,
-// TY_E_DAMAGED.
-ty_status reservations_read_again(txn_runtime &rt);
-
 // All of these under the lock.
 reservation *find_reservation(reservations &r, uint64_t word);
 ty_status enter_reservation(txn_runtime &rt, uint64_t word, uint64_t words, uint64_t *place, reserved_state state);

@@ -166,6 +166,9 @@ void reservations_destroy(txn_runtime &rt);
 // At open, before the replay: frees what the snapshot lists as reserved, and empties the list (X3: reserved blocks are
 // listed in every snapshot).
 ty_status reservations_recover(txn_runtime &rt);
+// After a return to a mark, in which nothing was reserved: the list that the heap has now. Expected: TY_E_MEMORY,
+// TY_E_DAMAGED.
+ty_status reservations_read_again(txn_runtime &rt);
 // At a close, where nothing is reserved: removes the list's own blocks from the heap. If the close fails, the log must
 // take nothing before another snapshot (X3).
 ty_status reservations_remove_list(txn_runtime &rt, bool *removed);
