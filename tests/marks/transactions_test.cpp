@@ -194,6 +194,34 @@ TEST_P(marks_with_transactions, refused_where_the_heap_is_not_whole) {
     own.expect(1);
 }
 
+// Readers of the heap, and of an object, see one state or the other.
+TEST_P(marks_with_transactions, beside_readers) {
+    if (!GetParam().in_files)
+        return;
+    heap_in_use own(GetParam());
+    own.change(1);
+    ASSERT_OK(ty_mark(own.heap, "one"));
+    own.change(5000);
+    ASSERT_OK(ty_mark(own.heap, "other"));
+    const uint64_t *all = own.table();
+    std::atomic<bool> ends{false};
+    std::vector<std::thread> readers;
+    for (const bool of_object : {false, true})
+        readers.emplace_back([&, of_object] {
+            while (!ends) {
+                ASSERT_OK(of_object ? ty_object_read_begin(own.heap, all) : ty_read_begin(own.heap));
+                const uint64_t first = all[0], last = all[words - 10];
+                of_object ? ty_object_read_end(own.heap, all) : ty_read_end(own.heap);
+                ASSERT_EQ(first + words - 10, last);
+            }
+        });
+    for (int i = 0; i < 100 && !HasFailure(); i++)
+        ASSERT_OK(ty_return_to(own.heap, i % 2 == 0 ? "one" : "other"));
+    ends = true;
+    for (std::thread &each : readers)
+        each.join();
+}
+
 // Threads move amounts between words beside marks and returns: no transaction is lost in half.
 TEST_P(marks_with_transactions, beside_threads_that_commit) {
     if (!GetParam().concurrent)

@@ -43,9 +43,15 @@ ty_status check_whole(txn_runtime &rt, const char *call) {
 // The memory becomes that of the mark. The list of reserved blocks is found again, as at an open.
 ty_status go_to(txn_runtime &rt, const char *name) {
     write_faults_destroy(rt); // a return stores to any page
-    if (ty_status status = image_return_to(rt.heap, name))
-        return status;
-    return reservations_read_again(rt);
+    const bool locks = !fault("return_beside_readers_of_objects");
+    if (locks)
+        objects_lock_all(rt);
+    ty_status status = image_return_to(rt.heap, name);
+    if (status == TY_OK)
+        status = reservations_read_again(rt);
+    if (locks)
+        objects_unlock_all(rt);
+    return status;
 }
 
 // X36. A snapshot stands for the return in place of a record, as for a transaction that is too long for the log.

@@ -217,6 +217,16 @@ ty_status txn_lock_object(ty_txn *txn, const void *object) {
     return status;
 }
 
+void objects_lock_all(txn_runtime &rt) {
+    for (object_locks::line &each : rt.objects->lines)
+        each.rwlock.lock();
+}
+
+void objects_unlock_all(txn_runtime &rt) {
+    for (object_locks::line &each : rt.objects->lines)
+        each.rwlock.unlock();
+}
+
 void objects_unlock(ty_txn *txn) {
     for (fair_rwlock *rwlock : txn->objects)
         rwlock->unlock();

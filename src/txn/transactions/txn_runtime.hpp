@@ -160,6 +160,11 @@ inline void others_go_on(txn_runtime &rt) {
 // A thread within a transaction of a concurrent heap would wait for itself. call completes "cannot ...".
 ty_status refuse_within(const txn_runtime &rt, const char *call);
 
+// ---- readers.cpp
+// Between the two no thread reads an object. With the reader-writer lock held, and in no section.
+void objects_lock_all(txn_runtime &rt);
+void objects_unlock_all(txn_runtime &rt);
+
 // ---- reservations.cpp
 ty_status reservations_create(txn_runtime &rt);
 void reservations_destroy(txn_runtime &rt);
