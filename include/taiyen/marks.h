@@ -26,10 +26,10 @@
  * of a heap without transactions, as during ty_snapshot; allocations of other threads wait. A forked child has no
  * marks: these functions fail with TY_E_FORKED there on a heap that had marks.
  *
- * Cost: a mark copies the pages that changed since the current one, and a return those that differ: 0.3 to 1 us each,
- * and 1 us to find one that changed. Nothing grows with the size of the heap, except that the first mark of a volatile
- * heap copies all that the heap uses, and that its memory then stays its own until the heap ends. A copy takes 4 KiB of
- * memory; pages of zeros take none.
+ * Cost: a mark copies the pages that changed since the current one, and a return those that differ: 1 to 4 us each. To
+ * find them the kernel reads the page tables: 0.5 ms for each GiB in use. The first mark of a volatile heap copies all
+ * that the heap uses. A copy takes 4 KiB of memory; pages of zeros take none. From the first mark or revert on the heap
+ * keeps the memory of freed blocks for itself, until it ends.
  */
 #ifndef TAIYEN_MARKS_H
 #define TAIYEN_MARKS_H
@@ -51,7 +51,7 @@ extern "C" {
  * use the heap's blocks meanwhile. */
 TY_API TY_CHECKED ty_status ty_revert(ty_heap *heap);
 
-/* Marks the state that the heap has now. The name has 1 to TY_MARK_NAME_MAX bytes of UTF-8, without control characters.
+/* Marks the state that the heap has now. The name has 1 to TY_MARK_NAME_MAX bytes, none of them below 32.
  * Errors: TY_E_ARGUMENT (also: within a transaction of this thread), TY_E_EXISTS (a mark has this name), TY_E_BUSY
  * (blocks are reserved), TY_E_UNSUPPORTED (the kind of heap; checks; undo with volatile buffers), TY_E_PERMISSION,
  * TY_E_FORKED, TY_E_MEMORY, TY_E_IO. */

@@ -200,8 +200,8 @@ void heap_replace_pages(ty_heap *heap, const os::page_set &pages, const page_sou
 inline constexpr size_t heap_asked_max = 4;
 size_t heap_asked_pages(const ty_heap *heap, os::page_range (&ranges)[heap_asked_max]);
 uint64_t heap_count_used(const ty_heap *heap); // as limits count them; paused
-// From now on the memory of a volatile heap's pages is its own: it is neither moved nor given back, nor in huge pages.
-// Paused to change.
+// From now on the memory of the heap's pages is its own: it is neither moved nor given back, nor in huge pages. So
+// nothing that is replaced later is noted as somebody else's. Paused to change.
 void heap_pin_memory(ty_heap *heap);
 
 ty_status heap_root_set(ty_heap *heap, const char *name, void *address);

@@ -86,15 +86,17 @@ private:
             mark();
         else if (what < 970)
             go_to();
-        else if (what < 990)
+        else if (what < 985)
             drop();
+        else if (what < 990)
+            ASSERT_OK(ty_heap_purge(heap_, nullptr));
         else
             save_or_revert();
     }
 
     void alloc() {
-        constexpr size_t sizes[] = {1, 16, 48, 100, 500, 2000, 5000, 20000, 100000};
-        const size_t bytes = sizes[below(std::size(sizes))];
+        constexpr size_t sizes[] = {1, 16, 48, 100, 500, 2000, 5000, 20000, 100000, 1000000};
+        const size_t bytes = sizes[below(std::size(sizes) * 4) % 9];
         char *made = below(8) == 0 ? static_cast<char *>(ty_alloc_zeroed(heap_, bytes))
                                    : static_cast<char *>(ty_alloc(heap_, bytes));
         ASSERT_NE(nullptr, made) << ty_error_text();

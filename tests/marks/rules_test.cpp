@@ -284,6 +284,40 @@ TEST(marks, a_disk_that_fails) {
     EXPECT_TRUE(all_are(block, 20 * 4096, 1));
 }
 
+// MK6: memory of freed pages that the heap has given back, by a purge or by itself, before and after the first mark.
+TEST(marks, what_was_given_back_returns) {
+    for (const bool saved_twice : {false, true})
+        for (const bool checkpointed : {false, true})
+            for (const bool by_mark : {false, true}) {
+                snapshot_heap own;
+                char *block = filled(own.heap, size_t{4} << 20, 1);
+                ASSERT_OK(ty_snapshot(own.heap));
+                if (saved_twice) {
+                    memset(block, 2, size_t{4} << 20);
+                    ASSERT_OK(ty_snapshot(own.heap));
+                }
+                if (checkpointed) {
+                    ASSERT_OK(ty_run_background_work(own.heap));
+                }
+                if (by_mark) {
+                    ASSERT_OK(ty_mark(own.heap, "a"));
+                }
+                ASSERT_OK(ty_free(block));
+                ASSERT_OK(ty_heap_purge(own.heap, nullptr));
+                char *other = filled(own.heap, size_t{1} << 20, 3);
+                ASSERT_OK(by_mark ? ty_return_to(own.heap, "a") : ty_revert(own.heap));
+                EXPECT_TRUE(all_are(block, size_t{4} << 20, saved_twice ? 2 : 1)) << checkpointed << by_mark;
+                EXPECT_EQ(0u, ty_usable_size(other == block ? block + 8 : other));
+                ASSERT_OK(ty_heap_verify(own.heap, nullptr, nullptr));
+                block[5] = 9;
+                ASSERT_OK(ty_snapshot(own.heap));
+                ASSERT_OK(ty_discard(own.heap));
+                ty_open_options options = own.files.options();
+                ASSERT_OK(ty_open(heap_path, &options, &own.heap, nullptr));
+                EXPECT_TRUE(all_are(block + 6, (size_t{4} << 20) - 6, saved_twice ? 2 : 1));
+            }
+}
+
 // A revert after an early write-back, and while a snapshot is under way.
 TEST(marks, a_revert_waits_for_what_was_started) {
     snapshot_heap own;

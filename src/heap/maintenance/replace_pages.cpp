@@ -60,6 +60,7 @@ void heap_replace_pages(ty_heap *heap, const os::page_set &pages, const page_sou
         source.copy(source.context, page, page_address(heap, page));
     heap->top.store(heap->header->top_page, std::memory_order_relaxed);
     heap->used_pages = used_pages;
+    heap->beyond_soft = heap->used_pages > heap->soft_pages;
     if (fault("pages_above_a_lower_top_forgotten"))
         heap->reached = 0;
     learn_spans(heap, pages);
@@ -74,6 +75,7 @@ size_t heap_asked_pages(const ty_heap *heap, os::page_range (&ranges)[heap_asked
     return heap_asked_max;
 }
 
+// MK6: what is given back from now on would change without the tracker's knowledge.
 void heap_pin_memory(ty_heap *heap) {
     os::lock_guard guard(heap->pages_lock);
     heap->owner.movable = heap->owner.huge = false;

@@ -220,6 +220,7 @@ void image_teardown(image *im) {
         heap_detach(im->heap);
     if (im->tracking)
         im->tracker.stop();
+    destroy_given_back(*im);
     im->dirty.destroy();
     im->in_flight.destroy();
     if (!forked) { // another thread may have been changing these at the fork

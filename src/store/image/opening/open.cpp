@@ -452,8 +452,9 @@ heap_owner snapshot_owner(image &im) {
         os::dump(address, bytes, true);
         return TY_OK;
     };
-    // Free pages lose their private copies; what the image holds shows then, and is not needed either.
-    owner.give_back = [](void *, void *address, size_t bytes) {
+    // Free pages lose their private copies; what the image holds shows then, and is not needed either, but by a revert.
+    owner.give_back = [](void *context, void *address, size_t bytes) {
+        note_given_back(*static_cast<image *>(context), address, bytes);
         (void)os::decommit(address, bytes);
         return false;
     };

@@ -120,6 +120,8 @@ ty_status prepare_memory(image &im) {
 // The heap's memory holds what is committed; what is written from now on is dirty.
 ty_status start_tracking(image &im, ty_tracking tracking) {
     uint64_t page_count = im.mapped_bytes / page_bytes;
+    if (ty_status status = im.kind == TY_SNAPSHOT ? create_given_back(im, page_count) : TY_OK)
+        return status;
     if (ty_status status = im.dirty.create(page_count))
         return status;
     if (ty_status status = im.in_flight.create(page_count))

@@ -80,6 +80,10 @@ struct image : heap_image {
 
     os::mutex base_lock{os::lock_rank::base_pages};
     image_marks *marks = nullptr; // changes under control and base_lock
+    // Of a snapshot heap: free pages whose copies were given back since the last snapshot, and since the one before it
+    // that is durable. MK6: a revert restores them, as the tracker does not see that they have changed.
+    os::page_set given_back; // guarded by base_lock
+    os::page_set given_before;
 
     os::mutex work{os::lock_rank::journal};
     os::condition changed; // anything guarded by work
@@ -191,6 +195,11 @@ private:
 // MK4: these pages of the image are about to be overwritten. Expected: TY_E_MEMORY, TY_E_IO.
 ty_status keep_base(image &im, const page_copy *copies, size_t count);
 void image_end_marks(image &im); // at the end of the heap
+ty_status create_given_back(image &im, uint64_t pages);
+void destroy_given_back(image &im);
+void note_given_back(image &im, const void *address, size_t bytes); // by any thread; before they are
+// A snapshot is being taken: what was given back before it does not matter to a revert to it. Under control.
+void move_given_back(image &im);
 
 // ---- worker.cpp: the library's threads
 

@@ -253,20 +253,31 @@ ty_status snapshot_pages::read() {
     return TY_OK;
 }
 
-// What is not durable is dirty, but for pages of free extents, whose content does not matter.
-ty_status revert_paused(image &im, os::page_set &scratch) {
+// What is not durable is dirty, but for pages of free extents, whose content does not matter; and pages that were given
+// back may show something else (MK6).
+ty_status revert_paused(image &im, os::page_set &differs, os::page_set &scratch) {
+    heap_pin_memory(im.heap);
     if (ty_status status = collect_dirty(im))
         return status;
+    differs.merge(im.dirty);
+    if (!fault("revert_without_what_was_given_back")) {
+        os::lock_guard guard(im.base_lock);
+        differs.merge(im.given_back);
+        differs.merge(im.given_before);
+    }
     snapshot_pages pages;
-    if (ty_status status = pages.find(im, im.dirty))
+    if (ty_status status = pages.find(im, differs))
         return status;
     if (ty_status status = pages.read())
         return status;
-    heap_replace_pages(im.heap, im.dirty, {&pages, snapshot_pages::copy}, heap_count_used(im.heap));
-    settle_tracker(im.tracker, used_parts(im).ranges(), im.dirty, scratch);
+    heap_replace_pages(im.heap, differs, {&pages, snapshot_pages::copy}, heap_count_used(im.heap));
+    settle_tracker(im.tracker, used_parts(im).ranges(), differs, scratch);
     if (im.marks != nullptr)
-        im.marks->tree.changed.merge(im.dirty);
+        im.marks->tree.changed.merge(differs);
     im.dirty.clear();
+    os::lock_guard guard(im.base_lock);
+    im.given_back.clear();
+    im.given_before.clear();
     return TY_OK;
 }
 
@@ -293,6 +304,33 @@ ty_status keep_base(image &im, const page_copy *copies, size_t count) {
     return TY_OK;
 }
 
+ty_status create_given_back(image &im, uint64_t pages) {
+    const ty_status status = im.given_back.create(pages);
+    return status == TY_OK ? im.given_before.create(pages) : status;
+}
+
+void destroy_given_back(image &im) {
+    if (im.given_back.page_count() != 0)
+        im.given_back.destroy();
+    if (im.given_before.page_count() != 0)
+        im.given_before.destroy();
+}
+
+void note_given_back(image &im, const void *address, size_t bytes) {
+    os::lock_guard guard(im.base_lock);
+    if (im.given_back.page_count() != 0)
+        im.given_back.insert_range(static_cast<uint64_t>(static_cast<const char *>(address) - im.base) / page_bytes,
+                                   bytes / page_bytes);
+}
+
+void move_given_back(image &im) {
+    os::lock_guard guard(im.base_lock);
+    if (im.given_back.count() == 0)
+        return;
+    im.given_before.merge(im.given_back);
+    im.given_back.clear();
+}
+
 void image_end_marks(image &im) {
     if (im.marks != nullptr)
         end_marks(im);
@@ -308,6 +346,7 @@ ty_status image_mark(ty_heap *heap, const char *name) {
         if (ty_status status = make_marks(im))
             return status;
     heap_pause(heap, pause_to::change);
+    heap_pin_memory(heap); // what is given back would not be found changed
     const ty_status status = mark_paused(im, name);
     heap_resume(heap);
     if (im.marks->tree.count() == 0)
@@ -374,13 +413,18 @@ ty_status image_revert(ty_heap *heap) {
     if (im.writer.open)
         writer_abandon(im); // written back early: no snapshot has these pages yet
     take_outcome(im);
-    os::page_set scratch;
-    if (ty_status status = scratch.create(im.mapped_bytes / page_bytes))
+    os::page_set differs, scratch;
+    const uint64_t page_count = im.mapped_bytes / page_bytes;
+    if (ty_status status = differs.create(page_count))
         return status;
-    heap_pause(heap, pause_to::change);
-    const ty_status status = revert_paused(im, scratch);
-    heap_resume(heap);
-    scratch.destroy();
+    ty_status status = scratch.create(page_count);
+    if (status == TY_OK) {
+        heap_pause(heap, pause_to::change);
+        status = revert_paused(im, differs, scratch);
+        heap_resume(heap);
+        scratch.destroy();
+    }
+    differs.destroy();
     return status;
 }
 

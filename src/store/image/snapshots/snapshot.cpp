@@ -87,6 +87,8 @@ void take_outcome(image &im) {
     }
     if (outcome == batch_outcome::failed && !fault("pages_of_a_failed_batch_forgotten"))
         im.dirty.merge(im.in_flight);
+    if (outcome != batch_outcome::none && outcome != batch_outcome::failed && im.given_before.count() != 0)
+        im.given_before.clear();
     if (outcome != batch_outcome::none)
         im.in_flight.clear(); // I4: clean only once durable
 }
@@ -107,6 +109,8 @@ ty_status write_stop_the_world(image &im, const log_positions *given, uint64_t s
     bool anything = list.count() || im.writer.open || !(redo_point == im.durable_redo_point);
     if (!status && anything)
         status = write_batch(im, list, &redo_point, started_ns, epoch);
+    if (!status && anything)
+        move_given_back(im);
     heap_resume(im.heap);
     if (status)
         return status;
