@@ -29,8 +29,10 @@ ty_status check_name(const char *name, const char *call) {
 }
 
 ty_status changed(ty_heap *heap, ty_status status) {
-    if (status == TY_OK && (heap_image_of(heap) == nullptr || image_kind(heap) == TY_SNAPSHOT))
+    if (status == TY_OK && (heap_image_of(heap) == nullptr || image_kind(heap) == TY_SNAPSHOT)) {
         undo_returned(heap);
+        undo_publish(heap);
+    }
     return status;
 }
 

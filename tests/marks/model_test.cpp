@@ -2,7 +2,7 @@
 // there. Method: seeded random allocations, frees, stores, roots, marks, returns, drops, snapshots, reverts, undo steps
 // and opens, on a heap and beside a plain copy of what each state held; the heap's tables are verified, too.
 #include "tests/effort.hpp"
-#include "tests/store/image/support.hpp"
+#include "tests/undo/support.hpp"
 
 namespace taiyen::test {
 namespace {
@@ -58,6 +58,10 @@ private:
     void check(const state &wanted) {
         ASSERT_OK(ty_heap_verify(heap_, nullptr, nullptr));
         ASSERT_TRUE(content_of(heap_) == wanted.blocks);
+        ty_undo_stats undo{};
+        undo.struct_size = sizeof undo;
+        if (ty_get_undo_stats(heap_, &undo) == TY_OK)
+            stats_of(heap_); // what others see of it is right, too
         for (const char *name : {"a", "b", "c"}) {
             const auto root = wanted.roots.find(name);
             ASSERT_EQ(root == wanted.roots.end() ? nullptr : root->second, ty_root(heap_, name));

@@ -1,8 +1,8 @@
 // Goal: what marks promise beside the model: which heaps have them, errors that change nothing, threads that keep using
 // the heap after a return, depth, and a disk that fails.
 // Method: each rule by a heap of its own, on the simulated disk or volatile.
-#include "tests/store/image/support.hpp"
 #include "tests/threads.hpp"
+#include "tests/undo/support.hpp"
 
 #include <barrier>
 #include <sys/wait.h>
@@ -36,10 +36,6 @@ char *filled(ty_heap *heap, size_t bytes, int value) {
     EXPECT_NE(nullptr, made) << ty_error_text();
     memset(made, value, bytes);
     return made;
-}
-
-bool all_are(const char *bytes, size_t count, int value) {
-    return std::all_of(bytes, bytes + count, [value](char byte) { return byte == static_cast<char>(value); });
 }
 
 } // namespace
