@@ -22,9 +22,9 @@
  *  - On a transactional heap a mark or return has the heap to itself, and waits for that. A return is one transaction,
  *    and durable when it returns. A change feed does not have it: followers begin with a new base.
  *
- * Limits: no archive heaps, and none with checks. While one of these functions runs, no other thread may use the blocks
- * of a heap without transactions, as during ty_snapshot; allocations of other threads wait. A forked child has no
- * marks: these functions fail with TY_E_FORKED there on a heap that had marks.
+ * Limits: no archive or concurrent heaps, and none with checks. While one of these functions runs, no other thread may
+ * use the blocks of a heap without transactions, as during ty_snapshot; allocations of other threads wait. A forked
+ * child has no marks: these functions fail with TY_E_FORKED there on a heap that had marks.
  *
  * Cost: a mark copies the pages that changed since the current one, and a return those that differ: 1 to 4 us each. To
  * find them the kernel reads the page tables: 0.5 ms for each GiB in use. The first mark of a volatile heap copies all

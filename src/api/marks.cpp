@@ -19,6 +19,8 @@ ty_status check_change(ty_heap *heap, const char *call) {
     if (kind == TY_ARCHIVE)
         return failure(TY_E_UNSUPPORTED, "%s: it is an archive heap", call)
             .remedy("attach a journal: open it with the kind TY_SNAPSHOT");
+    if (txn_is_concurrent(heap)) // a body that was rolled back frees its blocks later
+        return failure(TY_E_UNSUPPORTED, "%s: it is concurrent", call).remedy("open it without the option concurrent");
     return kind == TY_TRANSACTIONAL ? TY_OK : undo_check_return(heap, call);
 }
 

@@ -286,9 +286,7 @@ TEST_P(marks_with_transactions, beside_threads_that_commit) {
     ASSERT_OK(ty_heap_verify(own.heap, nullptr, nullptr));
 }
 
-INSTANTIATE_TEST_SUITE_P(sorts, marks_with_transactions,
-                         testing::Values(sort{"transactional", true, false}, sort{"concurrent", true, true},
-                                         sort{"volatile_concurrent", false, true}),
+INSTANTIATE_TEST_SUITE_P(sorts, marks_with_transactions, testing::Values(sort{"transactional", true, false}),
                          [](const testing::TestParamInfo<sort> &info) { return std::string(info.param.name); });
 
 } // namespace taiyen::test

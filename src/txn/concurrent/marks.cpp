@@ -101,6 +101,11 @@ ty_status find_concurrent(ty_heap *heap, const char *call, concurrent_heap **all
 
 } // namespace
 
+bool txn_is_concurrent(ty_heap *heap) {
+    const txn_runtime *rt = runtime_of(heap);
+    return rt != nullptr ? rt->concurrent != nullptr : heap_may_be_concurrent(heap);
+}
+
 ty_status txn_mark(ty_heap *heap, const char *name) {
     constexpr const char *call = "mark a heap";
     txn_runtime *rt = runtime_of(heap);
