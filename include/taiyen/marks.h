@@ -19,10 +19,11 @@
  *  - Marks take no part in snapshots: ty_snapshot saves the state that the heap has. They end with the process, and
  *    with the heap.
  *
- *  - On a transactional heap a mark or return has the heap to itself, and waits for that. A return is one transaction,
- *    and durable when it returns. A change feed does not have it: followers begin with a new base.
+ *  - On a transactional or concurrent heap a mark or return has the heap to itself, and waits for that. A return of a
+ *    transactional heap is one transaction, and durable when it returns. A change feed does not have it: followers
+ *    begin with a new base.
  *
- * Limits: no archive or concurrent heaps, and none with checks. While one of these functions runs, no other thread may
+ * Limits: no archive heaps, and none with checks. While one of these functions runs, no other thread may
  * use the blocks of a heap without transactions, as during ty_snapshot; allocations of other threads wait. A forked
  * child has no marks: these functions fail with TY_E_FORKED there on a heap that had marks.
  *
@@ -52,12 +53,14 @@ extern "C" {
 TY_API TY_CHECKED ty_status ty_revert(ty_heap *heap);
 
 /* Marks the state that the heap has now. The name has 1 to TY_MARK_NAME_MAX bytes, none of them below 32.
- * Errors: TY_E_ARGUMENT (also: within a transaction of this thread), TY_E_EXISTS (a mark has this name), TY_E_BUSY
- * (blocks are reserved), TY_E_UNSUPPORTED (the kind of heap; checks; undo with volatile buffers), TY_E_PERMISSION,
- * TY_E_FORKED, TY_E_MEMORY, TY_E_IO. */
+ * No other thread may use the blocks of a heap without transactions meanwhile.
+ * Errors: TY_E_ARGUMENT (also: within a transaction of this thread on the heap, or within a body of ty_atomically on
+ * any), TY_E_EXISTS (a mark has this name), TY_E_BUSY (blocks are reserved), TY_E_UNSUPPORTED (the kind of heap;
+ * checks; undo with volatile buffers), TY_E_PERMISSION, TY_E_FORKED, TY_E_MEMORY, TY_E_IO. */
 TY_API TY_CHECKED ty_status ty_mark(ty_heap *heap, const char *name);
 
 /* The heap becomes as it was at the mark. What changed since the current mark is gone, unless it is marked first.
+ * No other thread may use the blocks of a heap without transactions meanwhile.
  * Errors: as ty_mark and ty_revert, and TY_E_NOT_FOUND (no such mark); on a transactional heap also as ty_snapshot. */
 TY_API TY_CHECKED ty_status ty_return_to(ty_heap *heap, const char *name);
 

@@ -19,8 +19,6 @@ ty_status check_change(ty_heap *heap, const char *call) {
     if (kind == TY_ARCHIVE)
         return failure(TY_E_UNSUPPORTED, "%s: it is an archive heap", call)
             .remedy("attach a journal: open it with the kind TY_SNAPSHOT");
-    if (txn_is_concurrent(heap)) // a body that was rolled back frees its blocks later
-        return failure(TY_E_UNSUPPORTED, "%s: it is concurrent", call).remedy("open it without the option concurrent");
     return kind == TY_TRANSACTIONAL ? TY_OK : undo_check_return(heap, call);
 }
 
@@ -28,6 +26,11 @@ ty_status check_name(const char *name, const char *call) {
     if (ty_status status = check_pointer(name, call, "the mark's name"))
         return status;
     return check_mark_name(name, call);
+}
+
+ty_status check_change(ty_heap *heap, const char *name, const char *call) {
+    const ty_status status = check_change(heap, call);
+    return status == TY_OK ? check_name(name, call) : status;
 }
 
 ty_status changed(ty_heap *heap, ty_status status) {
@@ -54,21 +57,13 @@ ty_status ty_revert(ty_heap *heap) {
 }
 
 ty_status ty_mark(ty_heap *heap, const char *name) {
-    constexpr const char *call = "mark a heap";
-    if (ty_status status = check_change(heap, call))
-        return status;
-    if (ty_status status = check_name(name, call))
-        return status;
-    return txn_mark(heap, name);
+    const ty_status status = check_change(heap, name, "mark a heap");
+    return status == TY_OK ? txn_mark(heap, name) : status;
 }
 
 ty_status ty_return_to(ty_heap *heap, const char *name) {
-    constexpr const char *call = "return to a mark";
-    if (ty_status status = check_change(heap, call))
-        return status;
-    if (ty_status status = check_name(name, call))
-        return status;
-    return changed(heap, txn_return_to(heap, name));
+    const ty_status status = check_change(heap, name, "return to a mark");
+    return status == TY_OK ? changed(heap, txn_return_to(heap, name)) : status;
 }
 
 ty_status ty_drop_mark(ty_heap *heap, const char *name) {

@@ -262,7 +262,7 @@ const char *mark_tree::named_parent(const node &of) const {
 void mark_tree::each(ty_mark_callback *callback, void *context) const {
     for (const uint32_t number : by_name_) {
         const node &mark = *nodes_[number];
-        if (mark.name[0] < ' ' && mark.name[0] >= 0) // the library's own
+        if (static_cast<unsigned char>(mark.name[0]) < ' ') // the library's own
             continue;
         uint64_t pages = 0;
         for (const entry &kept : mark.entries)

@@ -45,6 +45,7 @@ TEST(marks, names_and_arguments) {
     EXPECT_EQ(TY_E_ARGUMENT, ty_mark(nullptr, "a"));
     EXPECT_EQ(TY_E_ARGUMENT, ty_mark(own.heap, nullptr));
     EXPECT_EQ(TY_E_ARGUMENT, ty_mark(own.heap, ""));
+    EXPECT_EQ(TY_E_ARGUMENT, ty_mark(own.heap, "a\nb"));
     EXPECT_EQ(TY_E_ARGUMENT, ty_mark(own.heap, std::string(TY_MARK_NAME_MAX + 1, 'x').c_str()));
     EXPECT_EQ(TY_E_ARGUMENT, ty_each_mark(own.heap, nullptr, nullptr));
     EXPECT_EQ(TY_E_NOT_FOUND, ty_return_to(own.heap, "a"));

@@ -147,4 +147,24 @@ page_extent_use heap_extent_now(ty_heap *heap, uint64_t page) {
     return heap_extent_at(heap, page);
 }
 
+ty_status heap_select_pages(ty_heap *heap, const os::page_set &pages, const page_choice &choice, page_list *list) {
+    uint64_t capacity = pages.count() < choice.limit ? pages.count() : choice.limit;
+    if (ty_status status = list->reserve(capacity))
+        return status;
+    uint64_t end = choice.end < pages.page_count() ? choice.end : pages.page_count();
+    page_extent_use extent{};
+    for (uint64_t page = pages.next(choice.first); page < end && list->count() < capacity;) {
+        if (page - extent.first >= extent.count)
+            extent = choice.extent_at(heap, page);
+        if (extent.free) {
+            page = pages.next(extent.first + extent.count);
+            continue;
+        }
+        if (!choice.but || !choice.but->contains(page))
+            list->push_in_room(page);
+        page = pages.next(page + 1);
+    }
+    return TY_OK;
+}
+
 } // namespace taiyen

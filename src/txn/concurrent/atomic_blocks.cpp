@@ -311,7 +311,7 @@ void blocks_back_to(ty_atomic_txn &txn, const block_savepoint &to) {
     txn.old_values.cut(to.old_values);
     if (txn.allocs.count() == to.allocs)
         return;
-    latch_enter(txn);
+    latch_enter_in_txn(txn);
     free_noted(txn, to.allocs);
     latch_leave(txn);
 }
@@ -355,6 +355,8 @@ void free_retired(concurrent_heap &all, retired_blocks &retired, uint64_t oldest
     block_note taken[32];
     while (const size_t count = retired.take(oldest, taken, std::size(taken))) {
         all.deferred.leave(taken, count);
+        if (fault("mark_beside_frees_after_commits")) // the mark's turn
+            os::yield();
         for (size_t i = 0; i < count; i++)
             static_cast<void>(heap_free(address_of(all, taken[i].word))); // it is live: its free was deferred
     }
@@ -400,7 +402,7 @@ bool give_all_back(ty_atomic_txn &txn) {
             os::wait_on(all.frees_wait, 1);
         else
             os::give_way();
-        latch_enter(txn);
+        latch_enter_in_txn(txn);
     }
     free_of_others(all, all.domain->oldest(), true);
     all.lock.unlock();
@@ -438,7 +440,7 @@ void *atomic_alloc(ty_atomic_txn *txn, size_t size, size_t alignment) {
     if (!txn->may_change("allocate"))
         return aborted_pointer(*txn);
     void *block = nullptr;
-    latch_enter(*txn);
+    latch_enter_in_txn(*txn);
     ty_status status = note_alloc(*txn, size, alignment, &block);
     latch_leave(*txn);
     if (txn->aborted() != TY_OK)

@@ -65,7 +65,6 @@ void save_outers(body_call &call) {
 
 // Before each run but the first: what the last one left.
 [[gnu::cold, gnu::noinline]] void clean_up(ty_atomic_txn &txn, body_call &call) {
-    blocks_forget(txn);
     txn.parts = 0;
     // Callbacks after the end of the last run may have run transactions of their own.
     txn.mode = call.mode;
@@ -97,10 +96,7 @@ void save_outers(body_call &call) {
     if (!txn.waits && !call.only_waits) [[likely]]
         return call.status == TY_OK ? stm::verdict::commit : stm::verdict::roll_back;
     call.waits = txn.waits && !call.may_wait && txn.aborted() == TY_OK;
-    if (!txn.waits || call.waits)
-        return stm::verdict::roll_back;
-    blocks_forget(txn); // it sleeps without them
-    return stm::verdict::retry;
+    return txn.waits && !call.waits ? stm::verdict::retry : stm::verdict::roll_back;
 }
 
 ty_status refuse(const concurrent_heap &all, const ty_atomic_options &options) {
@@ -186,8 +182,6 @@ void note_end(ty_atomic_txn &txn, body_call &call) {
     };
     ty_status status = stm::run(txn, what, body, committed, call.tried);
     note_end(txn, call);
-    if (!*committed)
-        blocks_forget(txn);
     return status;
 }
 

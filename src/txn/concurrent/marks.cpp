@@ -7,26 +7,37 @@ namespace taiyen {
 namespace {
 
 constexpr const char *before_the_return = "\1before"; // no program can use this name
+constexpr const char *return_call = "return to a mark";
 
 // The heap to itself: no transaction, body or read section of another thread is under way, and what they have freed is
 // free.
 class alone {
 public:
-    explicit alone(txn_runtime &rt) : rt_(rt) {
-        rt.rwlock.lock();
-        stop_others(rt);
-        if (rt.concurrent != nullptr)
-            static_cast<void>(rt.concurrent->give_back(*rt.concurrent));
+    alone(txn_runtime *rt, concurrent_heap *all) : rt_(rt), all_(all) {
+        if (rt != nullptr)
+            rt->rwlock.lock();
+        if (all == nullptr)
+            return;
+        all->stop(*all);
+        const bool closes = !fault("mark_beside_frees_after_commits");
+        if (closes)
+            latch_close(*all); // a thread frees blocks after its commit, too
+        static_cast<void>(retired_free_all(*all));
+        if (closes)
+            latch_open(*all); // it finds none
     }
     ~alone() {
-        others_go_on(rt_);
-        rt_.rwlock.unlock();
+        if (all_ != nullptr)
+            all_->go_on(*all_);
+        if (rt_ != nullptr)
+            rt_->rwlock.unlock();
     }
     alone(const alone &) = delete;
     alone &operator=(const alone &) = delete;
 
 private:
-    txn_runtime &rt_;
+    txn_runtime *rt_;
+    concurrent_heap *all_;
 };
 
 // Blocks that are reserved, or whose free is deferred, are no part of the state that the program knows.
@@ -56,7 +67,7 @@ ty_status go_to(txn_runtime &rt, const char *name) {
 
 // X36. A snapshot stands for the return in place of a record, as for a transaction that is too long for the log.
 ty_status return_alone(txn_runtime &rt, const char *name) {
-    if (ty_status status = check_whole(rt, "return to a mark"))
+    if (ty_status status = check_whole(rt, return_call))
         return status;
     if (ty_status status = image_find_mark(rt.heap, name))
         return status;
@@ -76,71 +87,49 @@ ty_status return_alone(txn_runtime &rt, const char *name) {
     return image_drop_mark(rt.heap, before_the_return);
 }
 
-// A volatile heap of many writers.
-class stopped {
-public:
-    explicit stopped(concurrent_heap &all) : all_(all) {
-        all.stop(all);
-        static_cast<void>(retired_free_all(all));
+// Those that the heap has; NULL: it has no transactions.
+ty_status find_transactions(ty_heap *heap, const char *call, txn_runtime **rt, concurrent_heap **all) {
+    *rt = runtime_of(heap);
+    *all = nullptr;
+    if (*rt != nullptr) {
+        *all = static_cast<concurrent_heap *>((*rt)->concurrent);
+        if (ty_status status = txn_begin_check(heap))
+            return status;
+    } else if (heap_may_be_concurrent(heap)) {
+        if (ty_status status = concurrent_of(heap, all))
+            return status;
+        if ((*all)->fork.forked())
+            return refuse_forked();
+    } else {
+        return TY_OK;
     }
-    ~stopped() { all_.go_on(all_); }
-    stopped(const stopped &) = delete;
-    stopped &operator=(const stopped &) = delete;
-
-private:
-    concurrent_heap &all_;
-};
-
-ty_status find_concurrent(ty_heap *heap, const char *call, concurrent_heap **all) {
-    if (ty_status status = concurrent_of(heap, all))
-        return status;
-    if ((*all)->fork.forked())
-        return refuse_forked();
-    return in_body() ? refuse_in_body(call) : TY_OK;
+    return in_body() ? refuse_in_body(call) : TY_OK; // X31
 }
 
 } // namespace
 
-bool txn_is_concurrent(ty_heap *heap) {
-    const txn_runtime *rt = runtime_of(heap);
-    return rt != nullptr ? rt->concurrent != nullptr : heap_may_be_concurrent(heap);
-}
-
 ty_status txn_mark(ty_heap *heap, const char *name) {
     constexpr const char *call = "mark a heap";
-    txn_runtime *rt = runtime_of(heap);
-    if (rt != nullptr) {
-        if (ty_status status = txn_begin_check(heap))
-            return status;
-        const alone own(*rt);
-        const ty_status status = check_whole(*rt, call);
-        return status == TY_OK ? image_mark(heap, name) : status;
-    }
-    if (!heap_may_be_concurrent(heap))
-        return heap_image_of(heap) != nullptr ? image_mark(heap, name) : volatile_mark(heap, name);
+    txn_runtime *rt = nullptr;
     concurrent_heap *all = nullptr;
-    if (ty_status status = find_concurrent(heap, call, &all))
+    if (ty_status status = find_transactions(heap, call, &rt, &all))
         return status;
-    const stopped own(*all);
-    return volatile_mark(heap, name);
+    const alone own(rt, all);
+    if (rt != nullptr)
+        if (ty_status status = check_whole(*rt, call))
+            return status;
+    return heap_image_of(heap) != nullptr ? image_mark(heap, name) : volatile_mark(heap, name);
 }
 
 ty_status txn_return_to(ty_heap *heap, const char *name) {
-    constexpr const char *call = "return to a mark";
-    txn_runtime *rt = runtime_of(heap);
-    if (rt != nullptr) {
-        if (ty_status status = txn_begin_check(heap))
-            return status;
-        const alone own(*rt);
-        return return_alone(*rt, name);
-    }
-    if (!heap_may_be_concurrent(heap))
-        return heap_image_of(heap) != nullptr ? image_return_to(heap, name) : volatile_return_to(heap, name);
+    txn_runtime *rt = nullptr;
     concurrent_heap *all = nullptr;
-    if (ty_status status = find_concurrent(heap, call, &all))
+    if (ty_status status = find_transactions(heap, return_call, &rt, &all))
         return status;
-    const stopped own(*all);
-    return volatile_return_to(heap, name);
+    const alone own(rt, all);
+    if (rt != nullptr)
+        return return_alone(*rt, name);
+    return heap_image_of(heap) != nullptr ? image_return_to(heap, name) : volatile_return_to(heap, name);
 }
 
 } // namespace taiyen

@@ -65,7 +65,6 @@ void end_member(thread_end_watcher *watcher) {
     if (txn.has_rwlock)
         all.rt->rwlock.unlock();
     txn.has_rwlock = false;
-    blocks_forget(txn);
     txn.call_due();
     retired_free_some(txn);
     known_here = {};

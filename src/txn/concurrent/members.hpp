@@ -3,8 +3,9 @@
 // A transaction of src/txn/stm keeps its stores to itself until it commits. Blocks are allocated in the heap at once,
 // and freed after the commit, once no thread can read them any more.
 //
-// X26: A block that a transaction allocated is visible to others only from the commit on: a rollback frees it, and so
-//     does a recovery from a snapshot that holds the block and not the commit (the list of reserved blocks names it).
+// X26: A block that a transaction allocated is visible to others only from the commit on: a rollback frees it before
+//     the transaction ends, and so does a recovery from a snapshot that holds the block and not the commit (the list of
+//     reserved blocks names it).
 // X22: A block that a commit frees stays in the heap until no transaction runs that began before the commit. A recovery
 //     from a snapshot that holds the commit frees it.
 // X23: The timestamp of a commit is its LSN in the log, and every timestamp is in the log: commits are recovered in the
@@ -270,8 +271,13 @@ void concurrent_destroy(concurrent_heap *all);
 
 // ---- snapshot_latch.cpp
 
-// X24: from latch_enter to latch_leave no other thread's snapshot collects.
+// X24: from latch_enter to latch_leave no other thread's snapshot collects, and no mark is made or returned to.
 void latch_enter(ty_atomic_txn &txn);
+// In a transaction: what a volatile heap closes the latch for waits for the transaction anyway.
+inline void latch_enter_in_txn(ty_atomic_txn &txn) {
+    if (txn.all->rt != nullptr)
+        latch_enter(txn);
+}
 inline void latch_leave(ty_atomic_txn &txn) {
     txn.at_latch.store(0, std::memory_order_release);
 }
@@ -293,11 +299,6 @@ inline block_savepoint blocks_savepoint(const ty_atomic_txn &txn) {
 void blocks_back_to(ty_atomic_txn &txn, const block_savepoint &to);
 inline bool blocks_touched(const ty_atomic_txn &txn) {
     return (txn.allocs.count() | txn.frees.count() | txn.roots.count()) != 0;
-}
-// Frees what a transaction that was rolled back had allocated, and clears the notes.
-inline void blocks_forget(ty_atomic_txn &txn) {
-    if (blocks_touched(txn)) [[unlikely]]
-        blocks_back_to(txn, {0, 0, 0, 0});
 }
 // With the registration latch held, at a commit: before its timestamp, and once it has one. valid false: the commit
 // failed.

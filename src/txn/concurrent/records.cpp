@@ -300,7 +300,7 @@ ty_status prepare(void *, stm::transaction &own) {
     ty_atomic_txn &txn = txn_of(own);
     const bool touched = blocks_touched(txn);
     if (touched) {
-        latch_enter(txn);
+        latch_enter_in_txn(txn);
         if (ty_status status = blocks_prepare(txn)) {
             latch_leave(txn);
             return status;
@@ -372,6 +372,13 @@ ty_status stored(void *, stm::transaction &own, uint64_t timestamp) {
     return TY_OK;
 }
 
+// X26.
+void discard(void *, stm::transaction &own) {
+    ty_atomic_txn &txn = txn_of(own);
+    if (blocks_touched(txn))
+        blocks_back_to(txn, {0, 0, 0, 0});
+}
+
 } // namespace
 
 ty_status scratch::provide(size_t bytes) {
@@ -394,7 +401,7 @@ void scratch::release() {
 }
 
 stm::recorder recorder_of(concurrent_heap &all) {
-    return {&all, prepare, record, all.rt != nullptr ? stored : nullptr, all.rt != nullptr};
+    return {&all, prepare, record, all.rt != nullptr ? stored : nullptr, discard, all.rt != nullptr};
 }
 
 } // namespace taiyen

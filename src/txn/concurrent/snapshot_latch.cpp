@@ -142,7 +142,7 @@ bool try_to_enter(ty_atomic_txn &txn) {
 } // namespace
 
 void latch_enter(ty_atomic_txn &txn) {
-    if (txn.all->rt == nullptr || try_to_enter(txn)) [[likely]] // no snapshots of a volatile heap
+    if (try_to_enter(txn)) [[likely]]
         return;
     const uint64_t began_ns = os::now_ns();
     do

@@ -152,8 +152,22 @@ void transaction::back_to(const part_savepoint &to) {
             calls_[i].when = call_when::always;
 }
 
+void transaction::discard_changes() {
+    const recorder &keeper = domain_->keeper_;
+    if (keeper.discard != nullptr)
+        keeper.discard(keeper.context, *this);
+}
+
+// X26: a thread that stops the domain finds nothing left of what has been rolled back.
 void transaction::roll_back() {
+    const bool late = fault("changes_discarded_after_the_end");
+    if (!late)
+        discard_changes();
     end(call_when::rolled_back);
+    if (late) {
+        os::yield(); // the turn of the thread that stops it
+        discard_changes();
+    }
 }
 
 void transaction::end_manner() {

@@ -77,6 +77,8 @@ struct recorder {
     // All words are stored, and not yet visible. On failure the function has put back what was there. NULL: nothing to
     // do.
     ty_status (*stored)(void *context, transaction &own, uint64_t timestamp);
+    // The transaction is about to end without a commit, and has no orec locked. May be called twice for one.
+    void (*discard)(void *context, transaction &own);
     // Whether each commit is recorded; otherwise only those of transactions with changed().
     bool every_commit;
 };
@@ -252,6 +254,7 @@ private:
     bool load_old(const uint64_t *word, uint64_t *value);
     bool extend_start();
     bool reads_hold() const;
+    void discard_changes();
     bool abort(conflict kind);
     bool abort(ty_status status);
     bool holds(uint64_t version) const;      // whether it has locked the orec with this word

@@ -13,6 +13,7 @@ bool transaction::await_change() {
     uint64_t orecs = 0;
     for (size_t i = 1; i <= reads_count(); i++)
         orecs |= domain_->bit_of(reads_[i]);
+    discard_changes();
     runs_ = false;
     runs_no_more();
     perturb();

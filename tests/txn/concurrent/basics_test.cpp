@@ -394,6 +394,47 @@ TEST_P(atomic_test, calls_after_the_end_run_transactions) {
     EXPECT_EQ(3u, all.words[8]);
 }
 
+// X26: a run that is rolled back has freed its blocks before it calls anybody.
+TEST_P(atomic_test, calls_after_a_rollback_find_its_blocks_free) {
+    struct given {
+        ty_heap *heap;
+        uint64_t *words;
+        unsigned rolled_back = 0;
+    } all{heap_, nullptr};
+    EXPECT_OK(atomically(heap_, [&](ty_atomic_txn *txn) {
+        all.words = static_cast<uint64_t *>(ty_atomic_alloc(txn, 3 * 64));
+        return ty_atomic_status(txn);
+    }));
+    const size_t before = live_blocks();
+    unsigned runs = 0;
+    EXPECT_OK(atomically(heap_, [&](ty_atomic_txn *txn) -> ty_status {
+        const bool first = runs++ == 0;
+        RETURN_IF(ty_atomic_on_rollback(
+            txn,
+            [](void *context) {
+                auto &to = *static_cast<given *>(context);
+                to.rolled_back++;
+                EXPECT_OK(atomically(to.heap, [&](ty_atomic_txn *own) {
+                    ty_atomic_alloc(own, 64);
+                    return add_to(own, to.words[8], 1);
+                }));
+            },
+            &all));
+        RETURN_IF(add_to(txn, all.words[0], 1));
+        if (!first)
+            return TY_OK;
+        ty_atomic_alloc(txn, 64);
+        std::thread([&] {
+            EXPECT_OK(atomically(heap_, [&](ty_atomic_txn *own) { return add_to(own, all.words[0], 1); }));
+        }).join();
+        return ty_atomic_status(txn);
+    }));
+    EXPECT_EQ(2u, runs);
+    EXPECT_EQ(1u, all.rolled_back);
+    EXPECT_EQ(2u, all.words[0]);
+    EXPECT_EQ(before + 1, live_blocks());
+}
+
 TEST_P(atomic_test, a_freed_block_stays_while_it_may_be_read) {
     constexpr unsigned many = 1500; // so that blocks that nobody can read are given back
     uint64_t **places = nullptr;

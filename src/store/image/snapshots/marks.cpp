@@ -281,6 +281,11 @@ ty_status revert_paused(image &im, os::page_set &differs, os::page_set &scratch)
     return TY_OK;
 }
 
+// Under control.
+ty_status find_mark(const image &im, const char *name, uint32_t *mark) {
+    return im.marks != nullptr ? im.marks->tree.find(name, mark) : mark_not_found(name);
+}
+
 } // namespace
 
 os::page_set &collection::into() {
@@ -361,9 +366,7 @@ ty_status image_return_to(ty_heap *heap, const char *name) {
     os::lock_guard guard(im.control);
     take_outcome(im);
     uint32_t mark = 0;
-    if (im.marks == nullptr)
-        return mark_not_found(name);
-    if (ty_status status = im.marks->tree.find(name, &mark))
+    if (ty_status status = find_mark(im, name, &mark))
         return status;
     heap_pause(heap, pause_to::change);
     const ty_status status = return_paused(im, mark);
@@ -375,7 +378,7 @@ ty_status image_find_mark(ty_heap *heap, const char *name) {
     image &im = *image_of(heap);
     os::lock_guard guard(im.control);
     uint32_t mark = 0;
-    return im.marks != nullptr ? im.marks->tree.find(name, &mark) : mark_not_found(name);
+    return find_mark(im, name, &mark);
 }
 
 ty_status image_drop_mark(ty_heap *heap, const char *name) {
@@ -384,9 +387,7 @@ ty_status image_drop_mark(ty_heap *heap, const char *name) {
         return status;
     os::lock_guard guard(im.control);
     uint32_t mark = 0;
-    if (im.marks == nullptr)
-        return mark_not_found(name);
-    if (ty_status status = im.marks->tree.find(name, &mark))
+    if (ty_status status = find_mark(im, name, &mark))
         return status;
     im.marks->tree.drop(mark);
     if (im.marks->tree.count() == 0)

@@ -1,15 +1,16 @@
 // Goal: marks of heaps with transactions: a return is durable when it ends, one transaction to a recovery and to other
 // threads, refused where a part of the heap is nobody's, and taken back where the disk fails.
 // Method: transactional and concurrent heaps on the simulated disk, with the power cut at each event of a return;
-// threads that move amounts between words, whose sum tells of a state that never was.
-#include "tests/txn/concurrent/support.hpp"
+// threads that move amounts between words, whose sum is always the same.
+#include "src/txn/txn.hpp"
+#include "support.hpp"
 
 namespace taiyen::test {
 namespace {
 
-constexpr size_t words = 3000;
+constexpr size_t table_words = 3000;
 
-struct sort {
+struct marked_sort {
     const char *name;
     bool in_files;
     bool concurrent;
@@ -17,8 +18,8 @@ struct sort {
 
 class heap_in_use {
 public:
-    explicit heap_in_use(const sort &of) : sort_(of) { open(); }
-    heap_in_use(const sort &of, os::sim_disk *found) : sort_(of), files_(found) { open(); }
+    explicit heap_in_use(const marked_sort &of) : sort_(of) { open(); }
+    heap_in_use(const marked_sort &of, os::sim_disk *found) : sort_(of), files_(found) { open(); }
     ~heap_in_use() { EXPECT_EQ(TY_OK, sort_.in_files ? ty_discard(heap) : ty_heap_destroy(heap)) << ty_error_text(); }
 
     void open() {
@@ -49,10 +50,10 @@ public:
             ASSERT_OK(ty_begin(heap, nullptr, &txn));
             uint64_t *all = table();
             if (all == nullptr) {
-                all = static_cast<uint64_t *>(ty_txn_alloc(txn, words * 8));
+                all = static_cast<uint64_t *>(ty_txn_alloc(txn, table_words * 8));
                 ASSERT_OK(ty_txn_root_set(txn, "table", all));
             }
-            for (size_t i = 0; i < words; i += 10)
+            for (size_t i = 0; i < table_words; i += 10)
                 all[i] = value + i;
             ASSERT_OK(ty_txn_root_set(txn, "block", ty_txn_alloc(txn, 64 + value % 1000)));
             ASSERT_OK(ty_commit(txn));
@@ -62,10 +63,10 @@ public:
             void *found = nullptr;
             RETURN_IF(ty_atomic_root(txn, "table", &found));
             if (found == nullptr) {
-                found = ty_atomic_alloc(txn, words * 8);
+                found = ty_atomic_alloc(txn, table_words * 8);
                 RETURN_IF(ty_atomic_root_set(txn, "table", found));
             }
-            for (size_t i = 0; i < words; i += 10)
+            for (size_t i = 0; i < table_words; i += 10)
                 RETURN_IF(store(txn, static_cast<uint64_t *>(found)[i], value + i));
             return ty_atomic_root_set(txn, "block", ty_atomic_alloc(txn, 64 + value % 1000));
         }));
@@ -73,7 +74,7 @@ public:
     void expect(uint64_t value) const {
         const uint64_t *all = table();
         ASSERT_NE(nullptr, all);
-        for (size_t i = 0; i < words; i++)
+        for (size_t i = 0; i < table_words; i++)
             ASSERT_EQ(i % 10 == 0 ? value + i : 0, all[i]) << i;
         ASSERT_GE(ty_usable_size(ty_root(heap, "block")), 64 + value % 1000);
         ASSERT_OK(ty_heap_verify(heap, nullptr, nullptr));
@@ -82,11 +83,18 @@ public:
     ty_heap *heap = nullptr;
 
 private:
-    sort sort_;
+    marked_sort sort_;
     disk files_;
 };
 
-class marks_with_transactions : public testing::TestWithParam<sort> {};
+class marks_with_transactions : public testing::TestWithParam<marked_sort> {
+protected:
+    marks_with_transactions() { retired_at_once = 1; } // blocks are freed after each commit
+    ~marks_with_transactions() override { retired_at_once = usual_; }
+
+private:
+    const uint32_t usual_ = retired_at_once;
+};
 
 } // namespace
 
@@ -182,13 +190,13 @@ TEST_P(marks_with_transactions, refused_where_the_heap_is_not_whole) {
         ASSERT_OK(ty_cancel(reserved));
         EXPECT_EQ(TY_E_UNSUPPORTED, ty_revert(own.heap));
     }
-    if (GetParam().concurrent) {
-        ASSERT_OK(atomically(own.heap, [&](ty_atomic_txn *) {
+    heap_in_use other({"other", false, true}); // X31: no body waits for a heap
+    for (ty_heap *of_body : {other.heap, GetParam().concurrent ? own.heap : other.heap})
+        ASSERT_OK(atomically(of_body, [&](ty_atomic_txn *) {
             EXPECT_EQ(TY_E_ARGUMENT, ty_mark(own.heap, "two"));
             EXPECT_EQ(TY_E_ARGUMENT, ty_return_to(own.heap, "one"));
             return TY_OK;
         }));
-    }
     EXPECT_EQ(TY_E_NOT_FOUND, ty_return_to(own.heap, "none"));
     ASSERT_OK(ty_return_to(own.heap, "one"));
     own.expect(1);
@@ -210,9 +218,9 @@ TEST_P(marks_with_transactions, beside_readers) {
         readers.emplace_back([&, of_object] {
             while (!ends) {
                 ASSERT_OK(of_object ? ty_object_read_begin(own.heap, all) : ty_read_begin(own.heap));
-                const uint64_t first = all[0], last = all[words - 10];
+                const uint64_t first = all[0], last = all[table_words - 10];
                 of_object ? ty_object_read_end(own.heap, all) : ty_read_end(own.heap);
-                ASSERT_EQ(first + words - 10, last);
+                ASSERT_EQ(first + table_words - 10, last);
             }
         });
     for (int i = 0; i < 100 && !HasFailure(); i++)
@@ -222,71 +230,95 @@ TEST_P(marks_with_transactions, beside_readers) {
         each.join();
 }
 
-// Threads move amounts between words beside marks and returns: no transaction is lost in half.
+// Threads move amounts between words, and replace a block each, beside marks and returns: no transaction is lost in
+// half, and each block is freed once.
 TEST_P(marks_with_transactions, beside_threads_that_commit) {
     if (!GetParam().concurrent)
         return;
-    constexpr size_t count = 64;
+    struct shared {
+        uint64_t amounts[6]; // few: most transactions conflict, and are rolled back
+        uint64_t *blocks[3]; // a thread's; it holds its number
+    };
     heap_in_use own(GetParam());
-    uint64_t *all = nullptr;
+    shared *all = nullptr;
+    const auto make_block = [](ty_atomic_txn *txn, uint64_t number) {
+        auto *block = static_cast<uint64_t *>(ty_atomic_alloc(txn, 24));
+        if (block != nullptr)
+            *block = number;
+        return block;
+    };
     ASSERT_OK(atomically(own.heap, [&](ty_atomic_txn *txn) -> ty_status {
-        all = static_cast<uint64_t *>(ty_atomic_alloc(txn, count * 8));
-        for (size_t i = 0; i < count; i++)
-            RETURN_IF(store(txn, all[i], uint64_t{1000}));
-        return TY_OK;
+        all = static_cast<shared *>(ty_atomic_alloc(txn, sizeof *all));
+        RETURN_IF(ty_atomic_status(txn));
+        for (uint64_t &each : all->amounts)
+            each = 1000;
+        for (size_t i = 0; i < std::size(all->blocks); i++)
+            all->blocks[i] = make_block(txn, i);
+        return ty_atomic_status(txn);
     }));
     ASSERT_OK(ty_mark(own.heap, "begin"));
+    const size_t at_begin = heap_stats_of(own.heap).live_blocks;
     std::atomic<bool> ends{false};
+    std::atomic<uint64_t> commits{0};
+    const auto move = [&](ty_atomic_txn *txn, dice &numbers, size_t me) -> ty_status {
+        uint64_t &from = all->amounts[numbers.below(std::size(all->amounts))];
+        uint64_t &to = all->amounts[numbers.below(std::size(all->amounts))];
+        uint64_t *before = nullptr, number = 0;
+        RETURN_IF(add_to(txn, from, UINT64_MAX));
+        uint64_t *block = make_block(txn, me);
+        RETURN_IF(ty_atomic_status(txn));
+        RETURN_IF(add_to(txn, to, 1));
+        RETURN_IF(load(txn, all->blocks[me], &before));
+        RETURN_IF(load(txn, *before, &number));
+        EXPECT_EQ(me, number);
+        RETURN_IF(store(txn, all->blocks[me], block));
+        return ty_atomic_free(txn, before);
+    };
     std::vector<std::thread> threads;
-    for (unsigned me = 0; me < 3; me++)
+    for (size_t me = 0; me < std::size(all->blocks); me++)
         threads.emplace_back([&, me] {
             dice numbers(me);
             const ty_atomic_options options = async();
-            while (!ends) {
-                uint64_t &from = all[numbers.below(count)], &to = all[numbers.below(count)];
-                ASSERT_OK(atomically(
-                    own.heap,
-                    [&](ty_atomic_txn *txn) -> ty_status {
-                        uint64_t value = 0;
-                        RETURN_IF(load(txn, from, &value));
-                        RETURN_IF(store(txn, from, value - 1));
-                        void *block = ty_atomic_alloc(txn, 24);
-                        RETURN_IF(ty_atomic_status(txn));
-                        RETURN_IF(load(txn, to, &value));
-                        RETURN_IF(store(txn, to, value + 1));
-                        return ty_atomic_free(txn, block);
-                    },
-                    &options));
-            }
+            for (; !ends && !HasFailure(); commits++)
+                EXPECT_OK(atomically(
+                    own.heap, [&](ty_atomic_txn *txn) { return move(txn, numbers, me); }, &options));
         });
-    const auto sum_is_right = [&] {
+    const auto sum_of_amounts = [&] {
         uint64_t sum = 0;
         EXPECT_OK(atomically(own.heap, [&](ty_atomic_txn *txn) -> ty_status {
             sum = 0;
-            for (size_t i = 0; i < count; i++) {
+            for (const uint64_t &each : all->amounts) {
                 uint64_t value = 0;
-                RETURN_IF(load(txn, all[i], &value));
+                RETURN_IF(load(txn, each, &value));
                 sum += value;
             }
             return TY_OK;
         }));
-        return sum == count * 1000;
+        return sum;
     };
-    for (int round = 0; round < 40 && !HasFailure(); round++) {
-        ASSERT_OK(ty_mark(own.heap, "here"));
-        ASSERT_TRUE(sum_is_right());
-        ASSERT_OK(ty_return_to(own.heap, round % 3 == 0 ? "begin" : "here"));
-        ASSERT_TRUE(sum_is_right());
-        ASSERT_OK(ty_drop_mark(own.heap, "here"));
+    for (int round = 0; round < 100 && !HasFailure(); round++) {
+        for (const uint64_t seen = commits; commits < seen + 50 && !HasFailure();)
+            std::this_thread::yield();
+        EXPECT_OK(ty_mark(own.heap, "here"));
+        EXPECT_EQ(6000u, sum_of_amounts());
+        EXPECT_OK(ty_return_to(own.heap, round % 3 == 0 ? "begin" : "here"));
+        EXPECT_EQ(6000u, sum_of_amounts());
+        EXPECT_OK(ty_drop_mark(own.heap, "here"));
     }
     ends = true;
     for (std::thread &each : threads)
         each.join();
-    ASSERT_TRUE(sum_is_right());
+    ASSERT_EQ(6000u, sum_of_amounts());
     ASSERT_OK(ty_heap_verify(own.heap, nullptr, nullptr));
+    ASSERT_OK(ty_return_to(own.heap, "begin"));
+    ASSERT_EQ(6000u, sum_of_amounts());
+    ASSERT_EQ(at_begin, heap_stats_of(own.heap).live_blocks);
 }
 
-INSTANTIATE_TEST_SUITE_P(sorts, marks_with_transactions, testing::Values(sort{"transactional", true, false}),
-                         [](const testing::TestParamInfo<sort> &info) { return std::string(info.param.name); });
+INSTANTIATE_TEST_SUITE_P(sorts, marks_with_transactions,
+                         testing::Values(marked_sort{"transactional", true, false},
+                                         marked_sort{"concurrent", true, true},
+                                         marked_sort{"volatile_concurrent", false, true}),
+                         [](const testing::TestParamInfo<marked_sort> &info) { return std::string(info.param.name); });
 
 } // namespace taiyen::test
