@@ -87,7 +87,7 @@ uint32_t pick_span(const ty_heap *heap, const class_info &info, span_bins &bins)
 void claim_span(thread_cache *cache, uint32_t size_class, uint32_t number) {
     span_state *states = cache->heap->states;
     uint32_t &first = cache->classes[size_class].owned;
-    states[number].owner.store(cache, std::memory_order_relaxed);
+    states[number].owner.store(cache, std::memory_order_release); // a thread that frees remotely uses a new cache
     states[number].prev_owned = 0;
     states[number].next_owned = first;
     if (first != 0)
