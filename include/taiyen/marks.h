@@ -52,17 +52,24 @@ extern "C" {
  * use the heap's blocks meanwhile. */
 TY_API TY_CHECKED ty_status ty_revert(ty_heap *heap);
 
+typedef struct ty_mark_options {
+    size_t struct_size; /* sizeof(ty_mark_options), set by the _INIT macro */
+    bool no_wait;       /* TY_E_BUSY if a transaction is under way or readers are in the heap, as for ty_begin */
+} ty_mark_options;
+#define TY_MARK_OPTIONS_INIT                                                                                           \
+    { sizeof(ty_mark_options), false }
+
 /* Marks the state that the heap has now. The name has 1 to TY_MARK_NAME_MAX bytes, none of them below 32.
- * No other thread may use the blocks of a heap without transactions meanwhile.
+ * options may be NULL. No other thread may use the blocks of a heap without transactions meanwhile.
  * Errors: TY_E_ARGUMENT (also: within a transaction of this thread on the heap, or within a body of ty_atomically on
- * any), TY_E_EXISTS (a mark has this name), TY_E_BUSY (blocks are reserved), TY_E_UNSUPPORTED (the kind of heap;
- * checks; undo with volatile buffers), TY_E_PERMISSION, TY_E_FORKED, TY_E_MEMORY, TY_E_IO. */
-TY_API TY_CHECKED ty_status ty_mark(ty_heap *heap, const char *name);
+ * any), TY_E_EXISTS (a mark has this name), TY_E_BUSY (no_wait; blocks are reserved), TY_E_UNSUPPORTED (the kind of
+ * heap; checks; undo with volatile buffers), TY_E_PERMISSION, TY_E_FORKED, TY_E_MEMORY, TY_E_IO. */
+TY_API TY_CHECKED ty_status ty_mark(ty_heap *heap, const char *name, const ty_mark_options *options);
 
 /* The heap becomes as it was at the mark. What changed since the current mark is gone, unless it is marked first.
- * No other thread may use the blocks of a heap without transactions meanwhile.
+ * options may be NULL. No other thread may use the blocks of a heap without transactions meanwhile.
  * Errors: as ty_mark and ty_revert, and TY_E_NOT_FOUND (no such mark); on a transactional heap also as ty_snapshot. */
-TY_API TY_CHECKED ty_status ty_return_to(ty_heap *heap, const char *name);
+TY_API TY_CHECKED ty_status ty_return_to(ty_heap *heap, const char *name, const ty_mark_options *options);
 
 /* Drops a mark; the heap stays as it is. Copies that no other mark needs are freed.
  * Errors: TY_E_ARGUMENT, TY_E_NOT_FOUND, TY_E_FORKED. Thread-safe. */

@@ -24,7 +24,7 @@ public:
         static std::atomic<std::uint64_t> numbers{0};
         for (;;) {
             std::string name = "attempt " + std::to_string(++numbers);
-            const ty_status status = ty_mark(heap, name.c_str());
+            const ty_status status = ty_mark(heap, name.c_str(), nullptr);
             if (status == TY_OK)
                 return attempt(heap, std::move(name));
             if (status != TY_E_EXISTS)
@@ -51,7 +51,7 @@ public:
     result<void> keep() { return ended(ty_drop_mark(heap_, name_.c_str())); }
     // Ends it; the heap becomes as it was at the begin.
     result<void> go_back() {
-        const ty_status status = ty_return_to(heap_, name_.c_str());
+        const ty_status status = ty_return_to(heap_, name_.c_str(), nullptr);
         return status == TY_OK ? keep() : result<void>::of(status);
     }
 

@@ -582,9 +582,13 @@ public:
     // Goes back to the last snapshot: ty_revert.
     result<void> revert() const { return result<void>::of(ty_revert(heap_)); }
     // Marks the state that the heap has now: ty_mark.
-    result<void> mark(const char *name) const { return result<void>::of(ty_mark(heap_, name)); }
+    result<void> mark(const char *name, const ty_mark_options *options = nullptr) const {
+        return result<void>::of(ty_mark(heap_, name, options));
+    }
     // Goes back, or forth, to a mark: ty_return_to.
-    result<void> return_to(const char *name) const { return result<void>::of(ty_return_to(heap_, name)); }
+    result<void> return_to(const char *name, const ty_mark_options *options = nullptr) const {
+        return result<void>::of(ty_return_to(heap_, name, options));
+    }
     // Drops a mark; the heap stays as it is: ty_drop_mark.
     result<void> drop_mark(const char *name) const { return result<void>::of(ty_drop_mark(heap_, name)); }
     // Calls a function with each mark (const ty_mark_info &), until it returns false; it may also return nothing.

@@ -28,9 +28,14 @@ ty_status check_name(const char *name, const char *call) {
     return check_mark_name(name, call);
 }
 
-ty_status check_change(ty_heap *heap, const char *name, const char *call) {
-    const ty_status status = check_change(heap, call);
-    return status == TY_OK ? check_name(name, call) : status;
+ty_status check_change(ty_heap *heap, const char *name, const ty_mark_options *options, ty_mark_options *known,
+                       const char *call) {
+    if (ty_status status = check_change(heap, call))
+        return status;
+    if (ty_status status = check_name(name, call))
+        return status;
+    return options ? copy_options(options, known, sizeof *known, call, "ty_mark_options", "TY_MARK_OPTIONS_INIT")
+                   : TY_OK;
 }
 
 ty_status changed(ty_heap *heap, ty_status status) {
@@ -56,14 +61,16 @@ ty_status ty_revert(ty_heap *heap) {
     return changed(heap, image_revert(heap));
 }
 
-ty_status ty_mark(ty_heap *heap, const char *name) {
-    const ty_status status = check_change(heap, name, "mark a heap");
-    return status == TY_OK ? txn_mark(heap, name) : status;
+ty_status ty_mark(ty_heap *heap, const char *name, const ty_mark_options *options) {
+    ty_mark_options known = TY_MARK_OPTIONS_INIT;
+    const ty_status status = check_change(heap, name, options, &known, "mark a heap");
+    return status == TY_OK ? txn_mark(heap, name, known) : status;
 }
 
-ty_status ty_return_to(ty_heap *heap, const char *name) {
-    const ty_status status = check_change(heap, name, "return to a mark");
-    return status == TY_OK ? changed(heap, txn_return_to(heap, name)) : status;
+ty_status ty_return_to(ty_heap *heap, const char *name, const ty_mark_options *options) {
+    ty_mark_options known = TY_MARK_OPTIONS_INIT;
+    const ty_status status = check_change(heap, name, options, &known, "return to a mark");
+    return status == TY_OK ? changed(heap, txn_return_to(heap, name, known)) : status;
 }
 
 ty_status ty_drop_mark(ty_heap *heap, const char *name) {

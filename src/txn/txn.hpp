@@ -134,8 +134,8 @@ ty_status txn_rebuild(ty_heap **heap, const ty_open_options &options, ty_report 
                       const open_validator *validator = nullptr);
 ty_status txn_snapshot_start(ty_heap *heap, uint64_t *epoch);
 // marks.h, for heaps of any kind that have marks. X36: a return of a transactional heap counts as a transaction.
-ty_status txn_mark(ty_heap *heap, const char *name);
-ty_status txn_return_to(ty_heap *heap, const char *name);
+ty_status txn_mark(ty_heap *heap, const char *name, const ty_mark_options &options);
+ty_status txn_return_to(ty_heap *heap, const char *name, const ty_mark_options &options);
 ty_status txn_snapshot_wait(ty_heap *heap, uint64_t epoch);
 // After a wait: where memory is short, evicts private copies of pages that the image holds. Nobody may write to a
 // snapshot heap meanwhile.

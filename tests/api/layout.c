@@ -501,6 +501,10 @@ AT(ty_txn_stats, replayed_bytes, 120);
 AT(ty_txn_stats, replay_ns, 128);
 AT(ty_txn_stats, reserved_blocks, 136);
 
+SIZE(ty_mark_options, 16);
+AT(ty_mark_options, struct_size, 0);
+AT(ty_mark_options, no_wait, 8);
+
 SIZE(ty_mark_info, 56);
 AT(ty_mark_info, struct_size, 0);
 AT(ty_mark_info, name, 8);

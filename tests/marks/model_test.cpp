@@ -154,10 +154,10 @@ private:
         const std::string name = "mark " + std::to_string(next_++);
         if (marks_.size() > 30)
             return;
-        ASSERT_OK(ty_mark(heap_, name.c_str()));
+        ASSERT_OK(ty_mark(heap_, name.c_str(), nullptr));
         marks_[name] = {look(), own_};
         check(marks_[name].first);
-        ASSERT_EQ(TY_E_EXISTS, ty_mark(heap_, name.c_str()));
+        ASSERT_EQ(TY_E_EXISTS, ty_mark(heap_, name.c_str(), nullptr));
     }
     std::string any_mark() {
         auto at = marks_.begin();
@@ -166,11 +166,11 @@ private:
     }
     void go_to() {
         if (marks_.empty()) {
-            ASSERT_EQ(TY_E_NOT_FOUND, ty_return_to(heap_, "none"));
+            ASSERT_EQ(TY_E_NOT_FOUND, ty_return_to(heap_, "none", nullptr));
             return;
         }
         const std::string name = any_mark();
-        ASSERT_OK(ty_return_to(heap_, name.c_str()));
+        ASSERT_OK(ty_return_to(heap_, name.c_str(), nullptr));
         own_ = marks_[name].second;
         check(marks_[name].first);
     }
@@ -182,7 +182,7 @@ private:
         ASSERT_OK(ty_drop_mark(heap_, name.c_str()));
         marks_.erase(name);
         check(before);
-        ASSERT_EQ(TY_E_NOT_FOUND, ty_return_to(heap_, name.c_str()));
+        ASSERT_EQ(TY_E_NOT_FOUND, ty_return_to(heap_, name.c_str(), nullptr));
         std::vector<std::string> listed;
         ASSERT_OK(ty_each_mark(
             heap_,

@@ -42,19 +42,19 @@ char *filled(ty_heap *heap, size_t bytes, int value) {
 
 TEST(marks, names_and_arguments) {
     volatile_heap own;
-    EXPECT_EQ(TY_E_ARGUMENT, ty_mark(nullptr, "a"));
-    EXPECT_EQ(TY_E_ARGUMENT, ty_mark(own.heap, nullptr));
-    EXPECT_EQ(TY_E_ARGUMENT, ty_mark(own.heap, ""));
-    EXPECT_EQ(TY_E_ARGUMENT, ty_mark(own.heap, "a\nb"));
-    EXPECT_EQ(TY_E_ARGUMENT, ty_mark(own.heap, std::string(TY_MARK_NAME_MAX + 1, 'x').c_str()));
+    EXPECT_EQ(TY_E_ARGUMENT, ty_mark(nullptr, "a", nullptr));
+    EXPECT_EQ(TY_E_ARGUMENT, ty_mark(own.heap, nullptr, nullptr));
+    EXPECT_EQ(TY_E_ARGUMENT, ty_mark(own.heap, "", nullptr));
+    EXPECT_EQ(TY_E_ARGUMENT, ty_mark(own.heap, "a\nb", nullptr));
+    EXPECT_EQ(TY_E_ARGUMENT, ty_mark(own.heap, std::string(TY_MARK_NAME_MAX + 1, 'x').c_str(), nullptr));
     EXPECT_EQ(TY_E_ARGUMENT, ty_each_mark(own.heap, nullptr, nullptr));
-    EXPECT_EQ(TY_E_NOT_FOUND, ty_return_to(own.heap, "a"));
+    EXPECT_EQ(TY_E_NOT_FOUND, ty_return_to(own.heap, "a", nullptr));
     EXPECT_EQ(TY_E_NOT_FOUND, ty_drop_mark(own.heap, "a"));
     const std::string longest(TY_MARK_NAME_MAX, 'x');
-    EXPECT_OK(ty_mark(own.heap, longest.c_str()));
-    EXPECT_EQ(TY_E_EXISTS, ty_mark(own.heap, longest.c_str()));
-    EXPECT_EQ(TY_E_NOT_FOUND, ty_return_to(own.heap, "a"));
-    EXPECT_OK(ty_return_to(own.heap, longest.c_str()));
+    EXPECT_OK(ty_mark(own.heap, longest.c_str(), nullptr));
+    EXPECT_EQ(TY_E_EXISTS, ty_mark(own.heap, longest.c_str(), nullptr));
+    EXPECT_EQ(TY_E_NOT_FOUND, ty_return_to(own.heap, "a", nullptr));
+    EXPECT_OK(ty_return_to(own.heap, longest.c_str(), nullptr));
     EXPECT_EQ(TY_E_UNSUPPORTED, ty_revert(own.heap));
 }
 
@@ -64,8 +64,8 @@ TEST(marks, heaps_that_have_none) {
     archive.kind = TY_ARCHIVE;
     ty_heap *heap = nullptr;
     ASSERT_OK(ty_open("archive.ty", &archive, &heap, nullptr));
-    EXPECT_EQ(TY_E_UNSUPPORTED, ty_mark(heap, "a"));
-    EXPECT_EQ(TY_E_UNSUPPORTED, ty_return_to(heap, "a"));
+    EXPECT_EQ(TY_E_UNSUPPORTED, ty_mark(heap, "a", nullptr));
+    EXPECT_EQ(TY_E_UNSUPPORTED, ty_return_to(heap, "a", nullptr));
     EXPECT_EQ(TY_E_UNSUPPORTED, ty_revert(heap));
     EXPECT_OK(ty_close(heap));
     {
@@ -75,32 +75,33 @@ TEST(marks, heaps_that_have_none) {
         ASSERT_OK(ty_close(own.heap));
         options.mode = TY_OPEN_READ_ONLY;
         ASSERT_OK(ty_open(heap_path, &options, &own.heap, nullptr));
-        EXPECT_EQ(TY_E_PERMISSION, ty_mark(own.heap, "a"));
+        EXPECT_EQ(TY_E_PERMISSION, ty_mark(own.heap, "a", nullptr));
         EXPECT_EQ(TY_E_PERMISSION, ty_revert(own.heap));
     }
     ty_check_options checks = TY_CHECK_OPTIONS_INIT;
     volatile_heap checked;
     ASSERT_OK(ty_heap_start_checks(checked.heap, &checks));
-    EXPECT_EQ(TY_E_UNSUPPORTED, ty_mark(checked.heap, "a"));
+    EXPECT_EQ(TY_E_UNSUPPORTED, ty_mark(checked.heap, "a", nullptr));
 }
 
 TEST(marks, a_forked_child_has_none) {
     volatile_heap own, other;
     snapshot_heap saved;
-    EXPECT_OK(ty_mark(own.heap, "a"));
-    EXPECT_OK(ty_mark(saved.heap, "a"));
+    EXPECT_OK(ty_mark(own.heap, "a", nullptr));
+    EXPECT_OK(ty_mark(saved.heap, "a", nullptr));
     const pid_t child = fork();
     if (child == 0) {
-        const bool refused = ty_return_to(own.heap, "a") == TY_E_FORKED && ty_mark(own.heap, "b") == TY_E_FORKED &&
-                             ty_drop_mark(own.heap, "a") == TY_E_FORKED &&
-                             ty_return_to(saved.heap, "a") == TY_E_FORKED && ty_revert(saved.heap) == TY_E_FORKED;
-        const bool made = ty_mark(other.heap, "a") == TY_OK && ty_return_to(other.heap, "a") == TY_OK;
+        const bool refused =
+            ty_return_to(own.heap, "a", nullptr) == TY_E_FORKED && ty_mark(own.heap, "b", nullptr) == TY_E_FORKED &&
+            ty_drop_mark(own.heap, "a") == TY_E_FORKED && ty_return_to(saved.heap, "a", nullptr) == TY_E_FORKED &&
+            ty_revert(saved.heap) == TY_E_FORKED;
+        const bool made = ty_mark(other.heap, "a", nullptr) == TY_OK && ty_return_to(other.heap, "a", nullptr) == TY_OK;
         _exit(refused && made ? 0 : 1);
     }
     int result = 0;
     ASSERT_EQ(child, waitpid(child, &result, 0));
     EXPECT_EQ(0, result);
-    EXPECT_OK(ty_return_to(own.heap, "a"));
+    EXPECT_OK(ty_return_to(own.heap, "a", nullptr));
 }
 
 // Each is a child of the one before.
@@ -110,10 +111,10 @@ TEST(marks, ten_thousand_deep) {
     auto *numbers = reinterpret_cast<int *>(filled(own.heap, 100 * 4096, 0));
     for (int i = 0; i < depth; i++) {
         numbers[i % 100 * 1024] = i;
-        ASSERT_OK(ty_mark(own.heap, std::to_string(i).c_str()));
+        ASSERT_OK(ty_mark(own.heap, std::to_string(i).c_str(), nullptr));
     }
     for (const int i : {0, depth - 1, 500, 501, depth / 2, 0}) {
-        ASSERT_OK(ty_return_to(own.heap, std::to_string(i).c_str()));
+        ASSERT_OK(ty_return_to(own.heap, std::to_string(i).c_str(), nullptr));
         EXPECT_EQ(i, numbers[i % 100 * 1024]);
         if (i >= 100) {
             EXPECT_EQ(i - 99, numbers[(i + 1) % 100 * 1024]);
@@ -121,7 +122,7 @@ TEST(marks, ten_thousand_deep) {
     }
     for (int i = 0; i < depth; i += 2)
         ASSERT_OK(ty_drop_mark(own.heap, std::to_string(i).c_str()));
-    ASSERT_OK(ty_return_to(own.heap, "5001"));
+    ASSERT_OK(ty_return_to(own.heap, "5001", nullptr));
     EXPECT_EQ(5001, numbers[1 * 1024]);
     EXPECT_EQ(5000, numbers[0]);
     ASSERT_OK(ty_heap_verify(own.heap, nullptr, nullptr));
@@ -131,15 +132,15 @@ TEST(marks, ten_thousand_deep) {
 TEST(marks, a_thousand_branches) {
     volatile_heap own;
     auto *numbers = reinterpret_cast<int *>(filled(own.heap, 64 * 4096, 7));
-    ASSERT_OK(ty_mark(own.heap, "root"));
+    ASSERT_OK(ty_mark(own.heap, "root", nullptr));
     for (int i = 0; i < 1000; i++) {
-        ASSERT_OK(ty_return_to(own.heap, "root"));
+        ASSERT_OK(ty_return_to(own.heap, "root", nullptr));
         numbers[i % 64 * 1024] = i;
-        ASSERT_OK(ty_mark(own.heap, std::to_string(i).c_str()));
+        ASSERT_OK(ty_mark(own.heap, std::to_string(i).c_str(), nullptr));
     }
     ASSERT_OK(ty_drop_mark(own.heap, "root"));
     for (int i = 0; i < 1000; i++) {
-        ASSERT_OK(ty_return_to(own.heap, std::to_string(i).c_str()));
+        ASSERT_OK(ty_return_to(own.heap, std::to_string(i).c_str(), nullptr));
         ASSERT_EQ(i, numbers[i % 64 * 1024]);
         ASSERT_EQ(0x07070707, numbers[(i + 1) % 64 * 1024]);
     }
@@ -160,20 +161,20 @@ TEST(marks, room_comes_back) {
             &bytes));
         return bytes;
     };
-    ASSERT_OK(ty_mark(own.heap, "a"));
+    ASSERT_OK(ty_mark(own.heap, "a", nullptr));
     const uint64_t first = copied();
     EXPECT_GE(first, 1000u * 4096);
     memset(block, 2, 1000 * 4096);
-    ASSERT_OK(ty_mark(own.heap, "b"));
+    ASSERT_OK(ty_mark(own.heap, "b", nullptr));
     memset(block, 3, 1000 * 4096);
-    ASSERT_OK(ty_mark(own.heap, "c"));
+    ASSERT_OK(ty_mark(own.heap, "c", nullptr));
     EXPECT_GE(copied(), 3000u * 4096);
     ASSERT_OK(ty_drop_mark(own.heap, "b")); // all its pages have changed again
     EXPECT_LE(copied(), first + 1100u * 4096);
     ASSERT_OK(ty_drop_mark(own.heap, "c")); // the current one
     EXPECT_EQ(first, copied());
     EXPECT_TRUE(all_are(block, 1000 * 4096, 3));
-    ASSERT_OK(ty_return_to(own.heap, "a"));
+    ASSERT_OK(ty_return_to(own.heap, "a", nullptr));
     EXPECT_TRUE(all_are(block, 1000 * 4096, 1));
 }
 
@@ -195,11 +196,11 @@ TEST(marks, threads_go_on_after_a_return) {
                     if (round != 0) {
                         EXPECT_OK(ty_drop_mark(heap, "last"));
                     }
-                    EXPECT_OK(ty_mark(heap, "last"));
+                    EXPECT_OK(ty_mark(heap, "last", nullptr));
                     for (unsigned i = 0; i < count; i++)
                         marked[i] = own[i];
                 } else {
-                    EXPECT_OK(ty_return_to(heap, "last"));
+                    EXPECT_OK(ty_return_to(heap, "last", nullptr));
                     for (unsigned i = 0; i < count; i++)
                         own[i] = marked[i];
                 }
@@ -237,12 +238,12 @@ TEST(marks, checkpoints_keep_the_base) {
     char *block = filled(own.heap, 500 * 4096, 1);
     ASSERT_OK(ty_snapshot(own.heap));
     ASSERT_OK(ty_run_background_work(own.heap)); // it is in the image alone
-    ASSERT_OK(ty_mark(own.heap, "a"));
+    ASSERT_OK(ty_mark(own.heap, "a", nullptr));
     for (int i = 2; i < 6; i++) {
         memset(block, i, 500 * 4096);
         ASSERT_OK(ty_snapshot(own.heap));
         ASSERT_OK(ty_run_background_work(own.heap));
-        ASSERT_OK(ty_return_to(own.heap, "a"));
+        ASSERT_OK(ty_return_to(own.heap, "a", nullptr));
         ASSERT_TRUE(all_are(block, 500 * 4096, 1)) << i;
     }
     ASSERT_OK(ty_snapshot(own.heap));
@@ -268,16 +269,16 @@ TEST(marks, a_disk_that_fails) {
 
     ASSERT_OK(ty_run_background_work(own.heap));
     os::sim_set_fault(own.files.get(), {os::sim_op_map, 0, true, TY_E_IO}); // so pages are read through the storage
-    ASSERT_OK(ty_mark(own.heap, "a"));
+    ASSERT_OK(ty_mark(own.heap, "a", nullptr));
     memset(block, 3, 20 * 4096);
     os::sim_set_fault(own.files.get(), {os::sim_op_read, 3, true, TY_E_IO});
-    EXPECT_EQ(TY_E_IO, ty_return_to(own.heap, "a"));
+    EXPECT_EQ(TY_E_IO, ty_return_to(own.heap, "a", nullptr));
     EXPECT_TRUE(all_are(block, 20 * 4096, 3));
     ASSERT_OK(ty_snapshot(own.heap));
     EXPECT_EQ(TY_E_IO, ty_run_background_work(own.heap)); // what it would overwrite cannot be kept
     os::sim_set_fault(own.files.get(), {});
     ASSERT_OK(ty_run_background_work(own.heap));
-    ASSERT_OK(ty_return_to(own.heap, "a"));
+    ASSERT_OK(ty_return_to(own.heap, "a", nullptr));
     EXPECT_TRUE(all_are(block, 20 * 4096, 1));
 }
 
@@ -297,12 +298,12 @@ TEST(marks, what_was_given_back_returns) {
                     ASSERT_OK(ty_run_background_work(own.heap));
                 }
                 if (by_mark) {
-                    ASSERT_OK(ty_mark(own.heap, "a"));
+                    ASSERT_OK(ty_mark(own.heap, "a", nullptr));
                 }
                 ASSERT_OK(ty_free(block));
                 ASSERT_OK(ty_heap_purge(own.heap, nullptr));
                 char *other = filled(own.heap, size_t{1} << 20, 3);
-                ASSERT_OK(by_mark ? ty_return_to(own.heap, "a") : ty_revert(own.heap));
+                ASSERT_OK(by_mark ? ty_return_to(own.heap, "a", nullptr) : ty_revert(own.heap));
                 EXPECT_TRUE(all_are(block, size_t{4} << 20, saved_twice ? 2 : 1)) << checkpointed << by_mark;
                 EXPECT_EQ(0u, ty_usable_size(other == block ? block + 8 : other));
                 ASSERT_OK(ty_heap_verify(own.heap, nullptr, nullptr));
@@ -342,23 +343,23 @@ TEST(marks, a_revert_waits_for_what_was_started) {
 TEST(marks, undo_is_that_of_the_mark) {
     volatile_heap own;
     char *block = filled(own.heap, 64, 1);
-    ASSERT_OK(ty_mark(own.heap, "without"));
+    ASSERT_OK(ty_mark(own.heap, "without", nullptr));
     ASSERT_OK(ty_undo_attach(own.heap, nullptr));
-    ASSERT_OK(ty_mark(own.heap, "empty"));
+    ASSERT_OK(ty_mark(own.heap, "empty", nullptr));
     ASSERT_OK(ty_undo_begin(own.heap, "two"));
     ASSERT_OK(ty_undo_record(own.heap, block, 64));
     memset(block, 2, 64);
     ASSERT_OK(ty_undo_end(own.heap));
-    ASSERT_OK(ty_mark(own.heap, "one step"));
-    ASSERT_OK(ty_return_to(own.heap, "empty"));
+    ASSERT_OK(ty_mark(own.heap, "one step", nullptr));
+    ASSERT_OK(ty_return_to(own.heap, "empty", nullptr));
     EXPECT_EQ(TY_E_NOT_FOUND, ty_undo(own.heap));
-    ASSERT_OK(ty_return_to(own.heap, "one step"));
+    ASSERT_OK(ty_return_to(own.heap, "one step", nullptr));
     EXPECT_TRUE(all_are(block, 64, 2));
     ASSERT_OK(ty_undo(own.heap));
     EXPECT_TRUE(all_are(block, 64, 1));
-    ASSERT_OK(ty_return_to(own.heap, "without"));
+    ASSERT_OK(ty_return_to(own.heap, "without", nullptr));
     EXPECT_EQ(TY_E_ARGUMENT, ty_undo(own.heap)); // it is detached
-    ASSERT_OK(ty_return_to(own.heap, "one step"));
+    ASSERT_OK(ty_return_to(own.heap, "one step", nullptr));
     ASSERT_OK(ty_undo_attach(own.heap, nullptr)); // with its history
     ASSERT_OK(ty_undo(own.heap));
     EXPECT_TRUE(all_are(block, 64, 1));
@@ -368,12 +369,12 @@ TEST(marks, undo_with_volatile_buffers_is_refused) {
     volatile_heap own;
     ty_undo_options options = TY_UNDO_OPTIONS_INIT;
     options.volatile_buffers = true;
-    ASSERT_OK(ty_mark(own.heap, "a"));
+    ASSERT_OK(ty_mark(own.heap, "a", nullptr));
     ASSERT_OK(ty_undo_attach(own.heap, &options));
-    EXPECT_EQ(TY_E_UNSUPPORTED, ty_mark(own.heap, "b"));
-    EXPECT_EQ(TY_E_UNSUPPORTED, ty_return_to(own.heap, "a"));
+    EXPECT_EQ(TY_E_UNSUPPORTED, ty_mark(own.heap, "b", nullptr));
+    EXPECT_EQ(TY_E_UNSUPPORTED, ty_return_to(own.heap, "a", nullptr));
     ASSERT_OK(ty_undo_detach(own.heap, false));
-    ASSERT_OK(ty_return_to(own.heap, "a"));
+    ASSERT_OK(ty_return_to(own.heap, "a", nullptr));
 }
 
 } // namespace taiyen::test

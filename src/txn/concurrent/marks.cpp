@@ -9,24 +9,21 @@ namespace {
 constexpr const char *before_the_return = "\1before"; // no program can use this name
 constexpr const char *return_call = "return to a mark";
 
+ty_status refuse_busy(const char *call) {
+    return failure(TY_E_BUSY, "%s: a transaction is under way, or readers are in the heap", call)
+        .remedy("try again, or leave no_wait out");
+}
+
 // The heap to itself: no transaction, body or read section of another thread is under way, and what they have freed is
-// free.
+// free. For a return, no thread reads an object, either.
 class alone {
 public:
-    alone(txn_runtime *rt, concurrent_heap *all) : rt_(rt), all_(all) {
-        if (rt != nullptr)
-            rt->rwlock.lock();
-        if (all == nullptr)
-            return;
-        all->stop(*all);
-        const bool closes = !fault("mark_beside_frees_after_commits");
-        if (closes)
-            latch_close(*all); // a thread frees blocks after its commit, too
-        static_cast<void>(retired_free_all(*all));
-        if (closes)
-            latch_open(*all); // it finds none
-    }
+    alone(txn_runtime *rt, concurrent_heap *all) : rt_(rt), all_(all) {}
     ~alone() {
+        if (!entered_)
+            return;
+        if (objects_)
+            objects_unlock_all(*rt_);
         if (all_ != nullptr)
             all_->go_on(*all_);
         if (rt_ != nullptr)
@@ -35,9 +32,37 @@ public:
     alone(const alone &) = delete;
     alone &operator=(const alone &) = delete;
 
+    ty_status enter(const char *call, bool no_wait) {
+        if (rt_ != nullptr && !no_wait)
+            rt_->rwlock.lock();
+        else if (rt_ != nullptr && !rt_->rwlock.try_lock())
+            return refuse_busy(call);
+        entered_ = true;
+        if (all_ != nullptr)
+            stop(*all_);
+        return TY_OK;
+    }
+    ty_status enter_objects(const char *call, bool no_wait) {
+        if (fault("return_beside_readers_of_objects"))
+            return TY_OK;
+        objects_ = objects_lock_all(*rt_, no_wait);
+        return objects_ ? TY_OK : refuse_busy(call);
+    }
+
 private:
+    static void stop(concurrent_heap &all) {
+        all.stop(all);
+        const bool closes = !fault("mark_beside_frees_after_commits");
+        if (closes)
+            latch_close(all); // a thread frees blocks after its commit, too
+        static_cast<void>(retired_free_all(all));
+        if (closes)
+            latch_open(all); // it finds none
+    }
+
     txn_runtime *rt_;
     concurrent_heap *all_;
+    bool entered_ = false, objects_ = false;
 };
 
 // Blocks that are reserved, or whose free is deferred, are no part of the state that the program knows.
@@ -54,15 +79,8 @@ ty_status check_whole(txn_runtime &rt, const char *call) {
 // The memory becomes that of the mark. The list of reserved blocks is found again, as at an open.
 ty_status go_to(txn_runtime &rt, const char *name) {
     write_faults_destroy(rt); // a return stores to any page
-    const bool locks = !fault("return_beside_readers_of_objects");
-    if (locks)
-        objects_lock_all(rt);
-    ty_status status = image_return_to(rt.heap, name);
-    if (status == TY_OK)
-        status = reservations_read_again(rt);
-    if (locks)
-        objects_unlock_all(rt);
-    return status;
+    const ty_status status = image_return_to(rt.heap, name);
+    return status == TY_OK ? reservations_read_again(rt) : status;
 }
 
 // X36. A snapshot stands for the return in place of a record, as for a transaction that is too long for the log.
@@ -108,25 +126,32 @@ ty_status find_transactions(ty_heap *heap, const char *call, txn_runtime **rt, c
 
 } // namespace
 
-ty_status txn_mark(ty_heap *heap, const char *name) {
+ty_status txn_mark(ty_heap *heap, const char *name, const ty_mark_options &options) {
     constexpr const char *call = "mark a heap";
     txn_runtime *rt = nullptr;
     concurrent_heap *all = nullptr;
     if (ty_status status = find_transactions(heap, call, &rt, &all))
         return status;
-    const alone own(rt, all);
+    alone own(rt, all);
+    if (ty_status status = own.enter(call, options.no_wait))
+        return status;
     if (rt != nullptr)
         if (ty_status status = check_whole(*rt, call))
             return status;
     return heap_image_of(heap) != nullptr ? image_mark(heap, name) : volatile_mark(heap, name);
 }
 
-ty_status txn_return_to(ty_heap *heap, const char *name) {
+ty_status txn_return_to(ty_heap *heap, const char *name, const ty_mark_options &options) {
     txn_runtime *rt = nullptr;
     concurrent_heap *all = nullptr;
     if (ty_status status = find_transactions(heap, return_call, &rt, &all))
         return status;
-    const alone own(rt, all);
+    alone own(rt, all);
+    if (ty_status status = own.enter(return_call, options.no_wait))
+        return status;
+    if (rt != nullptr)
+        if (ty_status status = own.enter_objects(return_call, options.no_wait))
+            return status;
     if (rt != nullptr)
         return return_alone(*rt, name);
     return heap_image_of(heap) != nullptr ? image_return_to(heap, name) : volatile_return_to(heap, name);

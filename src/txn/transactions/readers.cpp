@@ -217,9 +217,18 @@ ty_status txn_lock_object(ty_txn *txn, const void *object) {
     return status;
 }
 
-void objects_lock_all(txn_runtime &rt) {
-    for (object_locks::line &each : rt.objects->lines)
-        each.rwlock.lock();
+bool objects_lock_all(txn_runtime &rt, bool no_wait) {
+    object_locks::line *lines = rt.objects->lines;
+    for (size_t i = 0; i < std::size(rt.objects->lines); i++) {
+        if (!no_wait) {
+            lines[i].rwlock.lock();
+        } else if (!lines[i].rwlock.try_lock()) {
+            while (i > 0)
+                lines[--i].rwlock.unlock();
+            return false;
+        }
+    }
+    return true;
 }
 
 void objects_unlock_all(txn_runtime &rt) {

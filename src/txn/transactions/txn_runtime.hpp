@@ -161,8 +161,9 @@ inline void others_go_on(txn_runtime &rt) {
 ty_status refuse_within(const txn_runtime &rt, const char *call);
 
 // ---- readers.cpp
-// Between the two no thread reads an object. With the reader-writer lock held, and in no section.
-void objects_lock_all(txn_runtime &rt);
+// Between the two no thread reads an object. With the reader-writer lock held, and in no section. no_wait: false if one
+// reads now.
+bool objects_lock_all(txn_runtime &rt, bool no_wait);
 void objects_unlock_all(txn_runtime &rt);
 
 // ---- reservations.cpp

@@ -4,6 +4,7 @@
 // threads that move amounts between words, whose sum is always the same.
 #include "src/txn/txn.hpp"
 #include "support.hpp"
+#include <barrier>
 
 namespace taiyen::test {
 namespace {
@@ -101,24 +102,24 @@ private:
 TEST_P(marks_with_transactions, come_back_and_stay) {
     heap_in_use own(GetParam());
     own.change(1);
-    ASSERT_OK(ty_mark(own.heap, "one"));
+    ASSERT_OK(ty_mark(own.heap, "one", nullptr));
     for (uint64_t i = 2; i < 40; i++)
         own.change(i);
-    ASSERT_OK(ty_mark(own.heap, "last"));
-    ASSERT_OK(ty_return_to(own.heap, "one"));
+    ASSERT_OK(ty_mark(own.heap, "last", nullptr));
+    ASSERT_OK(ty_return_to(own.heap, "one", nullptr));
     own.expect(1);
     own.change(100);
     own.expect(100);
-    ASSERT_OK(ty_return_to(own.heap, "last"));
+    ASSERT_OK(ty_return_to(own.heap, "last", nullptr));
     own.expect(39);
-    ASSERT_OK(ty_return_to(own.heap, "one"));
+    ASSERT_OK(ty_return_to(own.heap, "one", nullptr));
     if (GetParam().in_files) {
         own.die();
         own.expect(1);
         own.change(7);
         own.die();
         own.expect(7);
-        EXPECT_EQ(TY_E_NOT_FOUND, ty_return_to(own.heap, "one"));
+        EXPECT_EQ(TY_E_NOT_FOUND, ty_return_to(own.heap, "one", nullptr));
     }
 }
 
@@ -128,11 +129,11 @@ TEST_P(marks_with_transactions, the_power_fails_amid_a_return) {
         return;
     heap_in_use own(GetParam());
     own.change(1);
-    ASSERT_OK(ty_mark(own.heap, "one"));
+    ASSERT_OK(ty_mark(own.heap, "one", nullptr));
     for (uint64_t i = 2; i < 6; i++)
         own.change(i);
     const uint64_t before = os::sim_event_count(own.files().get());
-    ASSERT_OK(ty_return_to(own.heap, "one"));
+    ASSERT_OK(ty_return_to(own.heap, "one", nullptr));
     const uint64_t after = os::sim_event_count(own.files().get());
     own.change(50);
     own.expect(50);
@@ -154,12 +155,12 @@ TEST_P(marks_with_transactions, a_disk_that_fails_takes_a_return_back) {
         return;
     heap_in_use own(GetParam());
     own.change(1);
-    ASSERT_OK(ty_mark(own.heap, "one"));
+    ASSERT_OK(ty_mark(own.heap, "one", nullptr));
     own.change(2);
     uint64_t failing = 0;
     for (ty_status status = TY_E_IO; status != TY_OK; failing++) {
         os::sim_set_fault(own.files().get(), {os::sim_op_write | os::sim_op_flush, failing, true, TY_E_IO});
-        status = ty_return_to(own.heap, "one");
+        status = ty_return_to(own.heap, "one", nullptr);
         os::sim_set_fault(own.files().get(), {});
         ASSERT_TRUE(status == TY_OK || status == TY_E_IO) << ty_error_text();
         own.expect(status == TY_OK ? 1 : 2);
@@ -167,7 +168,7 @@ TEST_P(marks_with_transactions, a_disk_that_fails_takes_a_return_back) {
     EXPECT_GT(failing, 2u);
     own.change(3);
     own.expect(3);
-    ASSERT_OK(ty_return_to(own.heap, "one"));
+    ASSERT_OK(ty_return_to(own.heap, "one", nullptr));
     own.expect(1);
     own.die();
     own.expect(1);
@@ -176,30 +177,63 @@ TEST_P(marks_with_transactions, a_disk_that_fails_takes_a_return_back) {
 TEST_P(marks_with_transactions, refused_where_the_heap_is_not_whole) {
     heap_in_use own(GetParam());
     own.change(1);
-    ASSERT_OK(ty_mark(own.heap, "one"));
+    ASSERT_OK(ty_mark(own.heap, "one", nullptr));
     if (GetParam().in_files) {
         ty_txn *txn = nullptr;
         ASSERT_OK(ty_begin(own.heap, nullptr, &txn));
-        EXPECT_EQ(TY_E_ARGUMENT, ty_mark(own.heap, "two"));
-        EXPECT_EQ(TY_E_ARGUMENT, ty_return_to(own.heap, "one"));
+        EXPECT_EQ(TY_E_ARGUMENT, ty_mark(own.heap, "two", nullptr));
+        EXPECT_EQ(TY_E_ARGUMENT, ty_return_to(own.heap, "one", nullptr));
         ASSERT_OK(ty_rollback(txn));
         void *reserved = ty_reserve(own.heap, 100);
         ASSERT_NE(nullptr, reserved);
-        EXPECT_EQ(TY_E_BUSY, ty_mark(own.heap, "two"));
-        EXPECT_EQ(TY_E_BUSY, ty_return_to(own.heap, "one"));
+        EXPECT_EQ(TY_E_BUSY, ty_mark(own.heap, "two", nullptr));
+        EXPECT_EQ(TY_E_BUSY, ty_return_to(own.heap, "one", nullptr));
         ASSERT_OK(ty_cancel(reserved));
         EXPECT_EQ(TY_E_UNSUPPORTED, ty_revert(own.heap));
     }
     heap_in_use other({"other", false, true}); // X31: no body waits for a heap
     for (ty_heap *of_body : {other.heap, GetParam().concurrent ? own.heap : other.heap})
         ASSERT_OK(atomically(of_body, [&](ty_atomic_txn *) {
-            EXPECT_EQ(TY_E_ARGUMENT, ty_mark(own.heap, "two"));
-            EXPECT_EQ(TY_E_ARGUMENT, ty_return_to(own.heap, "one"));
+            EXPECT_EQ(TY_E_ARGUMENT, ty_mark(own.heap, "two", nullptr));
+            EXPECT_EQ(TY_E_ARGUMENT, ty_return_to(own.heap, "one", nullptr));
             return TY_OK;
         }));
-    EXPECT_EQ(TY_E_NOT_FOUND, ty_return_to(own.heap, "none"));
-    ASSERT_OK(ty_return_to(own.heap, "one"));
+    EXPECT_EQ(TY_E_NOT_FOUND, ty_return_to(own.heap, "none", nullptr));
+    ASSERT_OK(ty_return_to(own.heap, "one", nullptr));
     own.expect(1);
+}
+
+TEST_P(marks_with_transactions, do_not_wait_where_that_is_asked) {
+    if (!GetParam().in_files)
+        return;
+    heap_in_use own(GetParam());
+    own.change(1);
+    ty_mark_options at_once = TY_MARK_OPTIONS_INIT;
+    at_once.no_wait = true;
+    ASSERT_OK(ty_mark(own.heap, "one", &at_once));
+    const auto while_another = [&](const auto &enters, const auto &leaves, ty_status marks) {
+        std::barrier<> steps(2);
+        std::thread another([&] {
+            enters();
+            steps.arrive_and_wait();
+            steps.arrive_and_wait();
+            leaves();
+        });
+        steps.arrive_and_wait();
+        EXPECT_EQ(marks, ty_mark(own.heap, "two", &at_once));
+        EXPECT_EQ(TY_E_BUSY, ty_return_to(own.heap, "one", &at_once));
+        steps.arrive_and_wait();
+        another.join();
+    };
+    ty_txn *txn = nullptr;
+    while_another([&] { EXPECT_OK(ty_begin(own.heap, nullptr, &txn)); }, [&] { EXPECT_OK(ty_rollback(txn)); },
+                  TY_E_BUSY);
+    while_another([&] { EXPECT_OK(ty_read_begin(own.heap)); }, [&] { ty_read_end(own.heap); }, TY_E_BUSY);
+    while_another([&] { EXPECT_OK(ty_object_read_begin(own.heap, own.table())); },
+                  [&] { ty_object_read_end(own.heap, own.table()); }, TY_OK);
+    ASSERT_OK(ty_return_to(own.heap, "one", &at_once));
+    own.expect(1);
+    own.change(2);
 }
 
 // Readers of the heap, and of an object, see one state or the other.
@@ -208,9 +242,9 @@ TEST_P(marks_with_transactions, beside_readers) {
         return;
     heap_in_use own(GetParam());
     own.change(1);
-    ASSERT_OK(ty_mark(own.heap, "one"));
+    ASSERT_OK(ty_mark(own.heap, "one", nullptr));
     own.change(5000);
-    ASSERT_OK(ty_mark(own.heap, "other"));
+    ASSERT_OK(ty_mark(own.heap, "other", nullptr));
     const uint64_t *all = own.table();
     std::atomic<bool> ends{false};
     std::vector<std::thread> readers;
@@ -224,7 +258,7 @@ TEST_P(marks_with_transactions, beside_readers) {
             }
         });
     for (int i = 0; i < 100 && !HasFailure(); i++)
-        ASSERT_OK(ty_return_to(own.heap, i % 2 == 0 ? "one" : "other"));
+        ASSERT_OK(ty_return_to(own.heap, i % 2 == 0 ? "one" : "other", nullptr));
     ends = true;
     for (std::thread &each : readers)
         each.join();
@@ -256,7 +290,7 @@ TEST_P(marks_with_transactions, beside_threads_that_commit) {
             all->blocks[i] = make_block(txn, i);
         return ty_atomic_status(txn);
     }));
-    ASSERT_OK(ty_mark(own.heap, "begin"));
+    ASSERT_OK(ty_mark(own.heap, "begin", nullptr));
     const size_t at_begin = heap_stats_of(own.heap).live_blocks;
     std::atomic<bool> ends{false};
     std::atomic<uint64_t> commits{0};
@@ -299,9 +333,9 @@ TEST_P(marks_with_transactions, beside_threads_that_commit) {
     for (int round = 0; round < 100 && !HasFailure(); round++) {
         for (const uint64_t seen = commits; commits < seen + 50 && !HasFailure();)
             std::this_thread::yield();
-        EXPECT_OK(ty_mark(own.heap, "here"));
+        EXPECT_OK(ty_mark(own.heap, "here", nullptr));
         EXPECT_EQ(6000u, sum_of_amounts());
-        EXPECT_OK(ty_return_to(own.heap, round % 3 == 0 ? "begin" : "here"));
+        EXPECT_OK(ty_return_to(own.heap, round % 3 == 0 ? "begin" : "here", nullptr));
         EXPECT_EQ(6000u, sum_of_amounts());
         EXPECT_OK(ty_drop_mark(own.heap, "here"));
     }
@@ -310,7 +344,7 @@ TEST_P(marks_with_transactions, beside_threads_that_commit) {
         each.join();
     ASSERT_EQ(6000u, sum_of_amounts());
     ASSERT_OK(ty_heap_verify(own.heap, nullptr, nullptr));
-    ASSERT_OK(ty_return_to(own.heap, "begin"));
+    ASSERT_OK(ty_return_to(own.heap, "begin", nullptr));
     ASSERT_EQ(6000u, sum_of_amounts());
     ASSERT_EQ(at_begin, heap_stats_of(own.heap).live_blocks);
 }
