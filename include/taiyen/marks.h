@@ -17,20 +17,26 @@
  *    handle stays valid. Undo is detached where its buffers are not those that were attached at the mark.
  *  - A call that fails changes nothing.
  *  - Marks take no part in snapshots: ty_snapshot saves the state that the heap has. They end with the process, and
- *    with the heap.
+ *    with the heap; but for *durable* ones (ty_mark_options), which the next open finds. Such a mark is whole or not
+ *    there, whatever happens to the process and the power. It is a snapshot, too, and lies in a file beside the image,
+ *    `atlas.ty-marks`, which a copy needs if it is to have the marks.
  *
  *  - On a transactional or concurrent heap a mark or return has the heap to itself, and waits for that. A return of a
  *    transactional heap is one transaction, and durable when it returns. A change feed does not have it: followers
  *    begin with a new base.
  *
- * Limits: no archive heaps, and none with checks. While one of these functions runs, no other thread may
- * use the blocks of a heap without transactions, as during ty_snapshot; allocations of other threads wait. A forked
- * child has no marks: these functions fail with TY_E_FORKED there on a heap that had marks.
+ * Limits: no archive heaps, and none with checks. A heap that records its code (code.h) returns to durable marks of
+ * earlier opens by `taiyen return` alone. The limit of a heap that has durable marks cannot be raised. While one of
+ * these functions runs, no other thread may use the blocks of a heap without transactions, as during ty_snapshot;
+ * allocations of other threads wait. A forked child has no marks: these functions fail with TY_E_FORKED there on a heap
+ * that had marks.
  *
  * Cost: a mark copies the pages that changed since the current one, and a return those that differ: 1 to 4 us each. To
  * find them the kernel reads the page tables: 0.5 ms for each GiB in use. The first mark of a volatile heap copies all
  * that the heap uses. A copy takes 4 KiB of memory; pages of zeros take none. From the first mark or revert on the heap
- * keeps the memory of freed blocks for itself, until it ends.
+ * keeps the memory of freed blocks for itself, until it ends. A durable mark writes the pages that changed since the
+ * current durable mark to its file, and flushes it twice; a checkpoint copies there what it overwrites for the first
+ * time. Copies of marks that are dropped give their room to others.
  */
 #ifndef TAIYEN_MARKS_H
 #define TAIYEN_MARKS_H
@@ -54,16 +60,18 @@ TY_API TY_CHECKED ty_status ty_revert(ty_heap *heap);
 
 typedef struct ty_mark_options {
     size_t struct_size; /* sizeof(ty_mark_options), set by the _INIT macro */
+    bool durable;       /* of ty_mark: it is there in later opens, too. For heaps in files */
     bool no_wait;       /* TY_E_BUSY if a transaction is under way or readers are in the heap, as for ty_begin */
 } ty_mark_options;
 #define TY_MARK_OPTIONS_INIT                                                                                           \
-    { sizeof(ty_mark_options), false }
+    { sizeof(ty_mark_options), false, false }
 
 /* Marks the state that the heap has now. The name has 1 to TY_MARK_NAME_MAX bytes, none of them below 32.
  * options may be NULL. No other thread may use the blocks of a heap without transactions meanwhile.
  * Errors: TY_E_ARGUMENT (also: within a transaction of this thread on the heap, or within a body of ty_atomically on
  * any), TY_E_EXISTS (a mark has this name), TY_E_BUSY (no_wait; blocks are reserved), TY_E_UNSUPPORTED (the kind of
- * heap; checks; undo with volatile buffers), TY_E_PERMISSION, TY_E_FORKED, TY_E_MEMORY, TY_E_IO. */
+ * heap; checks; undo with volatile buffers), TY_E_PERMISSION, TY_E_FORKED, TY_E_MEMORY, TY_E_IO; a durable one also
+ * TY_E_SPACE, TY_E_MISMATCH (the file of marks is another heap's), and as ty_snapshot. */
 TY_API TY_CHECKED ty_status ty_mark(ty_heap *heap, const char *name, const ty_mark_options *options);
 
 /* The heap becomes as it was at the mark. What changed since the current mark is gone, unless it is marked first.
@@ -72,7 +80,8 @@ TY_API TY_CHECKED ty_status ty_mark(ty_heap *heap, const char *name, const ty_ma
 TY_API TY_CHECKED ty_status ty_return_to(ty_heap *heap, const char *name, const ty_mark_options *options);
 
 /* Drops a mark; the heap stays as it is. Copies that no other mark needs are freed.
- * Errors: TY_E_ARGUMENT, TY_E_NOT_FOUND, TY_E_FORKED. Thread-safe. */
+ * Errors: TY_E_ARGUMENT, TY_E_NOT_FOUND, TY_E_FORKED; of a durable one also TY_E_PERMISSION, TY_E_IO and TY_E_SPACE: it
+ * is gone, but the next open may find it again. Thread-safe. */
 TY_API ty_status ty_drop_mark(ty_heap *heap, const char *name);
 
 typedef struct ty_mark_info {
@@ -84,6 +93,7 @@ typedef struct ty_mark_info {
     uint64_t changed_pages; /* since its parent */
     uint64_t copied_bytes;  /* memory that these take */
     bool current;
+    bool durable;
 } ty_mark_info;
 /* False ends the list. The info is valid during the call. It must not call functions of marks.h. */
 typedef bool ty_mark_callback(const ty_mark_info *info, void *context);

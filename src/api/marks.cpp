@@ -2,6 +2,7 @@
 #include "arguments.hpp"
 #include "callbacks.hpp"
 
+#include "src/code/code.hpp"
 #include "src/store/image/image.hpp"
 #include "src/txn/txn.hpp"
 #include "src/undo/undo.hpp"
@@ -63,14 +64,23 @@ ty_status ty_revert(ty_heap *heap) {
 
 ty_status ty_mark(ty_heap *heap, const char *name, const ty_mark_options *options) {
     ty_mark_options known = TY_MARK_OPTIONS_INIT;
-    const ty_status status = check_change(heap, name, options, &known, "mark a heap");
-    return status == TY_OK ? txn_mark(heap, name, known) : status;
+    constexpr const char *call = "mark a heap";
+    if (ty_status status = check_change(heap, name, options, &known, call))
+        return status;
+    if (known.durable && heap_image_of(heap) == nullptr)
+        return failure(TY_E_UNSUPPORTED, "%s durably: it is volatile", call).remedy("open a heap in files");
+    return txn_mark(heap, name, known);
 }
 
 ty_status ty_return_to(ty_heap *heap, const char *name, const ty_mark_options *options) {
     ty_mark_options known = TY_MARK_OPTIONS_INIT;
-    const ty_status status = check_change(heap, name, options, &known, "return to a mark");
-    return status == TY_OK ? changed(heap, txn_return_to(heap, name, known)) : status;
+    constexpr const char *call = "return to a mark";
+    if (ty_status status = check_change(heap, name, options, &known, call))
+        return status;
+    if (heap_image_of(heap) != nullptr && code_of(heap) != TY_CODE_DEFAULT && image_mark_is_older(heap, name))
+        return failure(TY_E_UNSUPPORTED, "%s of an earlier open: it has addresses of that process's code", call)
+            .remedy("close the heap, use `taiyen return`, and open it again");
+    return changed(heap, txn_return_to(heap, name, known));
 }
 
 ty_status ty_drop_mark(ty_heap *heap, const char *name) {

@@ -195,6 +195,9 @@ struct page_source {
     void *context;
     void (*copy)(void *context, uint64_t page, char *to);
 };
+// Where the state is an earlier open's, first: this heap may never have had as many pages. page: the first one of that
+// state. Paused. Expected: TY_E_DAMAGED, TY_E_MEMORY; nothing has changed.
+ty_status heap_provide_for(ty_heap *heap, const char *page);
 void heap_replace_pages(ty_heap *heap, const os::page_set &pages, const page_source &source, uint64_t used_pages);
 // The pages that the owner of a heap that began empty was asked for: all others were never touched. Paused.
 inline constexpr size_t heap_asked_max = 4;

@@ -5,7 +5,8 @@
 
 namespace taiyen {
 
-ty_status mark_tree::create(uint64_t page_count) {
+ty_status mark_tree::create(uint64_t page_count, page_store &store) {
+    store_ = &store;
     ty_status status = newest_.create(page_count);
     if (status == TY_OK)
         status = changed.create(page_count);
@@ -27,7 +28,6 @@ void mark_tree::destroy() {
     nodes_.release();
     by_name_.release();
     unused_.release();
-    copies.destroy();
     if (changed.page_count() != 0)
         changed.destroy();
     newest_.destroy();
@@ -101,6 +101,20 @@ void mark_tree::unlink(uint32_t number) {
     *at = nodes_[number]->next;
 }
 
+void mark_tree::link(uint32_t number, uint32_t parent) {
+    nodes_[number]->parent = parent;
+    nodes_[number]->next = nodes_[parent]->first_child;
+    nodes_[parent]->first_child = number;
+}
+
+// There is room for it.
+void mark_tree::insert_name(uint32_t number) {
+    const size_t place = place_of(nodes_[number]->name);
+    by_name_.push_in_room(number);
+    memmove(by_name_.begin() + place + 1, by_name_.begin() + place, (by_name_.count() - 1 - place) * sizeof number);
+    by_name_[place] = number;
+}
+
 ty_status mark_tree::add(const char *name, const char *memory, const page_list &pages, uint64_t used_pages) {
     uint32_t number = 0;
     if (ty_status status = by_name_.reserve(1))
@@ -110,27 +124,23 @@ ty_status mark_tree::add(const char *name, const char *memory, const page_list &
     node &made = *nodes_[number];
     ty_status status = made.entries.reserve(pages.count());
     for (size_t i = 0; i < pages.count() && status == TY_OK; i++) {
-        entry kept{static_cast<uint32_t>(pages[i]), page_copies::none, slot_of(pages[i])};
+        entry kept{static_cast<uint32_t>(pages[i]), page_store::none, slot_of(pages[i])};
         if ((status = newest_.provide(pages[i])) == TY_OK &&
-            (status = copies.keep(memory + pages[i] * os::page_bytes, &kept.slot)) == TY_OK)
+            (status = store_->keep(memory + pages[i] * os::page_bytes, &kept.slot)) == TY_OK)
             made.entries.push_in_room(kept);
     }
     if (status != TY_OK) {
         for (const entry &kept : made.entries)
-            copies.release(kept.slot);
+            store_->release(kept.slot);
         remove_node(number);
         return status;
     }
     strcpy(made.name, name); // the caller has checked its length
     made.time_ns = os::unix_time_ns();
     made.used_pages = used_pages;
-    made.parent = current_;
-    made.next = nodes_[current_]->first_child;
-    nodes_[current_]->first_child = number;
-    const size_t place = place_of(name);
-    by_name_.push_in_room(number);
-    memmove(by_name_.begin() + place + 1, by_name_.begin() + place, (by_name_.count() - 1 - place) * sizeof number);
-    by_name_[place] = number;
+    made.session = session;
+    link(number, current_);
+    insert_name(number);
     for (const entry &kept : made.entries)
         changed.erase(kept.page);
     step_down(number);
@@ -197,12 +207,14 @@ ty_status mark_tree::merge_entries(const node &from, node &into) {
         } else {
             const bool older = fault("mark_merged_over_its_childs_copy"); // MK1
             merged.push_in_room({b->page, older ? a->slot : b->slot, a->before});
-            copies.release(older ? b->slot : a->slot);
+            store_->release(older ? b->slot : a->slot);
             a++;
             b++;
         }
     }
     into.entries.swap(merged);
+    store_->release_entries(into.stored);
+    into.stored = {};
     return TY_OK;
 }
 
@@ -212,16 +224,16 @@ ty_status mark_tree::merge_into_child(uint32_t number) {
     if (ty_status status = merge_entries(gone, *nodes_[child]))
         return status;
     unlink(number);
-    nodes_[child]->parent = gone.parent;
-    nodes_[child]->next = nodes_[gone.parent]->first_child;
-    nodes_[gone.parent]->first_child = child;
+    link(child, gone.parent);
+    store_->release_entries(gone.stored);
     remove_node(number);
     return TY_OK;
 }
 
 void mark_tree::remove_leaf(uint32_t number) {
     for (const entry &kept : nodes_[number]->entries)
-        copies.release(kept.slot);
+        store_->release(kept.slot);
+    store_->release_entries(nodes_[number]->stored);
     unlink(number);
     remove_node(number);
 }
@@ -259,21 +271,55 @@ const char *mark_tree::named_parent(const node &of) const {
     return at != base ? nodes_[at]->name : nullptr;
 }
 
-void mark_tree::each(ty_mark_callback *callback, void *context) const {
-    for (const uint32_t number : by_name_) {
-        const node &mark = *nodes_[number];
-        if (static_cast<unsigned char>(mark.name[0]) < ' ') // the library's own
-            continue;
-        uint64_t pages = 0;
-        for (const entry &kept : mark.entries)
-            pages += kept.slot > page_copies::zeros;
-        const ty_mark_info info{sizeof info,          mark.name,
-                                named_parent(mark),   mark.time_ns,
-                                mark.entries.count(), pages * os::page_bytes,
-                                number == current_};
-        if (!callback(&info, context))
+void each_mark(const mark_tree *memory, const mark_tree *durable, ty_mark_callback *callback, void *context) {
+    const size_t counts[] = {memory != nullptr ? memory->count() : 0, durable != nullptr ? durable->count() : 0};
+    for (size_t m = 0, d = 0; m < counts[0] || d < counts[1];) {
+        const bool takes_durable = m == counts[0] || (d < counts[1] && strcmp(durable->at(durable->named(d)).name,
+                                                                              memory->at(memory->named(m)).name) < 0);
+        ty_mark_info info = takes_durable ? durable->info_of(durable->named(d++)) : memory->info_of(memory->named(m++));
+        info.durable = takes_durable;
+        if (static_cast<unsigned char>(info.name[0]) >= ' ' /* else the library's own */ && !callback(&info, context))
             break;
     }
+}
+
+ty_mark_info mark_tree::info_of(uint32_t number) const {
+    const node &mark = *nodes_[number];
+    uint64_t pages = 0;
+    for (const entry &kept : mark.entries)
+        pages += kept.slot > page_store::zeros;
+    return {
+        sizeof(ty_mark_info), mark.name, named_parent(mark), mark.time_ns, mark.entries.count(), pages * os::page_bytes,
+        number == current_,   false};
+}
+
+ty_status mark_tree::restore(const node &fields, os::array<entry> &entries, uint32_t parent, uint32_t *made) {
+    if (is_named(fields))
+        if (ty_status status = check_unused(fields.name))
+            return status;
+    if (ty_status status = by_name_.reserve(1))
+        return status;
+    for (const entry &kept : entries)
+        if (ty_status status = newest_.provide(kept.page))
+            return status;
+    if (ty_status status = make_node(made))
+        return status;
+    node &mark = *nodes_[*made];
+    strcpy(mark.name, fields.name);
+    mark.time_ns = fields.time_ns;
+    mark.used_pages = fields.used_pages;
+    mark.session = fields.session;
+    mark.stored = fields.stored;
+    mark.entries.swap(entries);
+    while (current_ != parent)
+        step_up();
+    for (entry &kept : mark.entries)
+        kept.before = newest_.get(kept.page);
+    link(*made, parent);
+    if (is_named(mark))
+        insert_name(*made);
+    step_down(*made);
+    return TY_OK;
 }
 
 } // namespace taiyen

@@ -22,7 +22,7 @@ class mark_tree {
 public:
     static constexpr uint32_t base = 0; // the root: the state before the first mark
 
-    ty_status create(uint64_t page_count);
+    ty_status create(uint64_t page_count, page_store &store);
     void destroy();
     bool exists() const { return nodes_.count() != 0; }
     size_t count() const { return by_name_.count(); } // marks with a name
@@ -44,12 +44,11 @@ public:
     // A page at the current mark; none: as in the base.
     uint32_t slot_of(uint64_t page) const { return newest_.get(page); }
     void drop(uint32_t mark); // the memory stays as it is
-    void each(ty_mark_callback *callback, void *context) const;
 
     os::page_set changed;
-    page_copies copies;
 
-private:
+    // ---- For a store that outlives the process
+
     struct entry {
         uint32_t page;
         uint32_t slot;
@@ -64,9 +63,27 @@ private:
         bool on_path;       // from the base to the current mark
         uint64_t time_ns;
         uint64_t used_pages;
+        uint64_t session;         // of the open that made it
         os::array<entry> entries; // by page
+        stored_entries stored;
+        uint32_t order; // of each()
     };
 
+    // Each mark, also those without a name, after its parent; until the function returns false. Numbers them from 1 on
+    // in `order`; the base has 0.
+    template <class Function>
+    void visit(Function &&function);
+    node &at(uint32_t mark) { return *nodes_[mark]; }
+    const node &at(uint32_t mark) const { return *nodes_[mark]; }
+    // A mark of an earlier tree becomes current, in the order of visit(), with its entries but for their `before`. The
+    // parent is 0, or a mark that was restored. Expected: TY_E_MEMORY, TY_E_EXISTS.
+    ty_status restore(const node &fields, os::array<entry> &entries, uint32_t parent, uint32_t *made);
+    uint32_t named(size_t n) const { return by_name_[n]; } // in the order of names, below count()
+    ty_mark_info info_of(uint32_t mark) const;
+
+    uint64_t session = 0; // of marks that are added
+
+private:
     static bool is_named(const node &mark) { return mark.name[0] != '\0'; }
 
     size_t place_of(const char *name) const; // in by_name_
@@ -85,8 +102,35 @@ private:
     os::array<node *> nodes_; // NULL: the number is not in use
     os::array<uint32_t> by_name_;
     os::array<uint32_t> unused_;
+    void insert_name(uint32_t number);
+    void link(uint32_t number, uint32_t parent);
+
+    page_store *store_ = nullptr;
     page_slots newest_; // on the way from the base to the current mark
     uint32_t current_ = base;
 };
+
+// The marks of both, in the order of names; either may be NULL.
+void each_mark(const mark_tree *memory, const mark_tree *durable, ty_mark_callback *callback, void *context);
+
+template <class Function>
+void mark_tree::visit(Function &&function) {
+    uint32_t next = 0, at = base;
+    nodes_[base]->order = next++;
+    for (;;) {
+        if (nodes_[at]->first_child != base) {
+            at = nodes_[at]->first_child;
+        } else {
+            while (at != base && nodes_[at]->next == base)
+                at = nodes_[at]->parent;
+            if (at == base)
+                return;
+            at = nodes_[at]->next;
+        }
+        nodes_[at]->order = next++;
+        if (!function(*nodes_[at]))
+            return;
+    }
+}
 
 } // namespace taiyen

@@ -21,19 +21,21 @@ ty_status check_mark_name(const char *name, const char *call) {
     return TY_OK;
 }
 
-void apply_mark(ty_heap *heap, const mark_tree &tree, const os::page_set &pages, const page_source *base) {
+void apply_mark(ty_heap *heap, const mark_tree &tree, const page_copies &copies, const os::page_set &pages,
+                const page_source *base) {
     struct both {
         const mark_tree *tree;
+        const page_copies *copies;
         const page_source *base;
         static void copy(void *context, uint64_t page, char *to) {
             auto &self = *static_cast<both *>(context);
             const uint32_t slot = self.tree->slot_of(page);
-            if (slot == page_copies::none && self.base != nullptr)
+            if (slot == page_store::none && self.base != nullptr)
                 self.base->copy(self.base->context, page, to);
             else
-                self.tree->copies.copy_to(to, slot);
+                self.copies->copy_to(to, slot);
         }
-    } source{&tree, base};
+    } source{&tree, &copies, base};
     heap_replace_pages(heap, pages, {&source, both::copy}, tree.used_pages());
 }
 

@@ -13,7 +13,8 @@ ty_status mark_not_found(const char *name);
 
 // The heap, which is paused to change, becomes as at the tree's current mark in `pages`. base: of pages that are as in
 // the base; NULL: these are zeros.
-void apply_mark(ty_heap *heap, const mark_tree &tree, const os::page_set &pages, const page_source *base);
+void apply_mark(ty_heap *heap, const mark_tree &tree, const page_copies &copies, const os::page_set &pages,
+                const page_source *base);
 
 // After pages were replaced: they are not written since. A failure only makes later calls find too many pages.
 void settle_tracker(os::tracker &tracker, os::page_ranges where, const os::page_set &pages, os::page_set &found);

@@ -4,9 +4,8 @@
 #include <cstring>
 
 namespace taiyen {
-namespace {
 
-bool is_zero(const char *page) {
+bool is_zero_page(const char *page) {
     uint64_t any = 0;
     for (size_t at = 0; at < os::page_bytes && any == 0; at += 64) {
         uint64_t words[8];
@@ -15,8 +14,6 @@ bool is_zero(const char *page) {
     }
     return any == 0;
 }
-
-} // namespace
 
 ty_status page_copies::find_chunk(uint32_t *found) {
     while (with_room_ < chunks_.count() && chunks_[with_room_].used_count == chunk_slots)
@@ -39,7 +36,7 @@ ty_status page_copies::find_chunk(uint32_t *found) {
 
 ty_status page_copies::keep(const char *page, uint32_t *slot) {
     *slot = zeros;
-    if (is_zero(page))
+    if (is_zero_page(page))
         return TY_OK;
     uint32_t number = 0;
     if (ty_status status = find_chunk(&number))
@@ -75,7 +72,7 @@ void page_copies::release(uint32_t slot) {
 void page_copies::copy_to(char *page, uint32_t slot) const {
     if (slot >= first_slot)
         memcpy(page, at(slot), os::page_bytes);
-    else if (!is_zero(page)) // a page that was never used takes no memory
+    else if (!is_zero_page(page)) // a page that was never used takes no memory
         memset(page, 0, os::page_bytes);
 }
 

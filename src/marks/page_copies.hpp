@@ -1,17 +1,40 @@
-// Copies of pages in memory, each in a slot with a number. A page of zeros takes no memory.
+// Copies of pages, each in a slot with a number; in memory, unless the owner of the tree has a file for them. A page of
+// zeros takes no room.
 #pragma once
 
 #include "src/os/os.hpp"
 
 namespace taiyen {
 
-class page_copies {
-public:
-    static constexpr uint32_t none = 0, zeros = 1;
+// What a mark keeps, where that is stored, too.
+struct stored_entries {
+    uint64_t offset; // in a file; 0: not stored
+    uint64_t bytes;
+    uint64_t sum;
+};
 
-    // Expected: TY_E_MEMORY. No thread writes to the page meanwhile.
-    ty_status keep(const char *page, uint32_t *slot);
-    void release(uint32_t slot); // also none and zeros
+// Where a tree of marks keeps copies of pages.
+class page_store {
+public:
+    static constexpr uint32_t none = 0, zeros = 1; // no slots
+
+    // Expected: TY_E_MEMORY, and where the store is a file TY_E_SPACE and TY_E_IO. No thread writes to the page
+    // meanwhile.
+    virtual ty_status keep(const char *page, uint32_t *slot) = 0;
+    virtual void release(uint32_t slot) = 0; // also none and zeros
+    // A mark has other entries than those that are stored there.
+    virtual void release_entries(const stored_entries &) {}
+
+protected:
+    ~page_store() = default;
+};
+
+bool is_zero_page(const char *page);
+
+class page_copies final : public page_store {
+public:
+    ty_status keep(const char *page, uint32_t *slot) override;
+    void release(uint32_t slot) override;
     void copy_to(char *page, uint32_t slot) const;
     uint64_t count() const { return count_; }
     void destroy();

@@ -13,6 +13,7 @@ struct volatile_marks : heap_marks {
     os::fork_guard fork;
     os::tracker tracker;
     os::page_set found; // by a collect, or pages to return to; empty between calls
+    page_copies copies;
     mark_tree tree;
 };
 
@@ -30,6 +31,7 @@ void release(heap_marks *marks) {
     if (!own->fork.forked())
         own->tracker.stop();
     own->tree.destroy();
+    own->copies.destroy();
     if (own->found.page_count() != 0)
         own->found.destroy();
     own->fork.stop();
@@ -45,7 +47,7 @@ ty_status begin(volatile_marks &marks) {
         return status;
     if (ty_status status = marks.found.create(pages))
         return status;
-    if (ty_status status = marks.tree.create(pages))
+    if (ty_status status = marks.tree.create(pages, marks.copies))
         return status;
     heap_pin_memory(heap);
     const asked_ranges asked(heap);
@@ -116,7 +118,7 @@ ty_status return_paused(volatile_marks &marks, const char *name) {
         return status;
     marks.tree.add_differences(mark, marks.tree.changed);
     marks.tree.move_to(mark);
-    apply_mark(marks.heap, marks.tree, marks.tree.changed, nullptr);
+    apply_mark(marks.heap, marks.tree, marks.copies, marks.tree.changed, nullptr);
     settle_tracker(marks.tracker, asked_ranges(marks.heap).ranges(), marks.tree.changed, marks.found);
     marks.found.clear();
     marks.tree.changed.clear();
@@ -171,7 +173,7 @@ ty_status volatile_each_mark(ty_heap *heap, ty_mark_callback *callback, void *co
     if (ty_status status = find_marks(heap, "list marks", &marks))
         return status;
     if (marks != nullptr)
-        marks->tree.each(callback, context);
+        each_mark(&marks->tree, nullptr, callback, context);
     return TY_OK;
 }
 

@@ -503,7 +503,8 @@ AT(ty_txn_stats, reserved_blocks, 136);
 
 SIZE(ty_mark_options, 16);
 AT(ty_mark_options, struct_size, 0);
-AT(ty_mark_options, no_wait, 8);
+AT(ty_mark_options, durable, 8);
+AT(ty_mark_options, no_wait, 9);
 
 SIZE(ty_mark_info, 56);
 AT(ty_mark_info, struct_size, 0);
@@ -513,6 +514,7 @@ AT(ty_mark_info, time_ns, 24);
 AT(ty_mark_info, changed_pages, 32);
 AT(ty_mark_info, copied_bytes, 40);
 AT(ty_mark_info, current, 48);
+AT(ty_mark_info, durable, 49);
 IS(TY_MARK_NAME_MAX, 63);
 
 SIZE(ty_undo_options, 48);

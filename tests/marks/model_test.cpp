@@ -154,9 +154,13 @@ private:
         const std::string name = "mark " + std::to_string(next_++);
         if (marks_.size() > 30)
             return;
-        ASSERT_OK(ty_mark(heap_, name.c_str(), nullptr));
-        marks_[name] = {look(), own_};
-        check(marks_[name].first);
+        ty_mark_options options = TY_MARK_OPTIONS_INIT;
+        options.durable = how_.kind == TY_SNAPSHOT && below(2) == 0;
+        ASSERT_OK(ty_mark(heap_, name.c_str(), &options));
+        marks_[name] = {look(), own_, options.durable};
+        if (options.durable)
+            saved_ = marks_[name];
+        check(marks_[name].seen);
         ASSERT_EQ(TY_E_EXISTS, ty_mark(heap_, name.c_str(), nullptr));
     }
     std::string any_mark() {
@@ -171,8 +175,8 @@ private:
         }
         const std::string name = any_mark();
         ASSERT_OK(ty_return_to(heap_, name.c_str(), nullptr));
-        own_ = marks_[name].second;
-        check(marks_[name].first);
+        own_ = marks_[name].own;
+        check(marks_[name].seen);
     }
     void drop() {
         if (marks_.empty())
@@ -183,21 +187,23 @@ private:
         marks_.erase(name);
         check(before);
         ASSERT_EQ(TY_E_NOT_FOUND, ty_return_to(heap_, name.c_str(), nullptr));
-        std::vector<std::string> listed;
+        check_list();
+    }
+    void check_list() {
+        std::map<std::string, bool> listed, wanted;
+        for (const auto &[name, mark] : marks_)
+            wanted[name] = mark.durable;
         ASSERT_OK(ty_each_mark(
             heap_,
             [](const ty_mark_info *info, void *context) {
-                static_cast<std::vector<std::string> *>(context)->push_back(info->name);
-                return true;
+                return static_cast<std::map<std::string, bool> *>(context)->emplace(info->name, info->durable).second;
             },
             &listed));
-        ASSERT_EQ(marks_.size(), listed.size());
-        for (const std::string &each : listed)
-            ASSERT_EQ(1u, marks_.count(each));
+        ASSERT_EQ(wanted, listed);
     }
     void snapshot() {
         ASSERT_OK(ty_snapshot(heap_));
-        saved_ = {look(), own_};
+        saved_ = {look(), own_, true};
     }
     void save_or_revert() {
         if (how_.kind != TY_SNAPSHOT)
@@ -214,8 +220,8 @@ private:
             break;
         case 3:
             ASSERT_OK(ty_revert(heap_));
-            own_ = saved_.second;
-            check(saved_.first);
+            own_ = saved_.own;
+            check(saved_.seen);
             break;
         default:
             reopen();
@@ -228,28 +234,34 @@ private:
         } else {
             ASSERT_OK(ty_discard(heap_));
         }
-        marks_.clear();
-        own_ = saved_.second;
-        const state wanted = saved_.first;
+        std::erase_if(marks_, [](const auto &mark) { return !mark.second.durable; });
+        own_ = saved_.own;
+        const state wanted = saved_.seen;
         ty_open_options options = files_.options();
         options.kind = TY_SNAPSHOT;
         options.tracking = how_.tracking;
         ASSERT_OK(ty_open(heap_path, &options, &heap_, nullptr));
         check(wanted);
+        check_list();
         if (how_.undo) {
             ASSERT_OK(ty_undo_attach(heap_, &undo_));
         }
     }
 
     using blocks = std::map<char *, size_t>; // the program's own, by address: their sizes
+    struct moment {
+        state seen;
+        blocks own;
+        bool durable;
+    };
     setting how_;
     ty_undo_options undo_ = {sizeof undo_, 64 << 10, 0, 0, 0, false, false};
     disk files_;
     ty_heap *heap_ = nullptr;
     std::mt19937_64 random_;
     blocks own_;
-    std::map<std::string, std::pair<state, blocks>> marks_;
-    std::pair<state, blocks> saved_;
+    std::map<std::string, moment> marks_;
+    moment saved_;
     int next_ = 0;
 };
 

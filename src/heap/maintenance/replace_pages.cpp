@@ -4,6 +4,7 @@
 #include "../pages/pages.hpp"
 #include "../spans/spans.hpp"
 #include "../threads/threads.hpp"
+#include "attach.hpp"
 
 namespace taiyen {
 namespace {
@@ -51,6 +52,15 @@ void learn_spans(ty_heap *heap, const os::page_set &pages) {
 }
 
 } // namespace
+
+ty_status heap_provide_for(ty_heap *heap, const char *page) {
+    heap_header header;
+    memcpy(&header, page, sizeof header);
+    if (ty_status status = header_status(header, heap->base, heap->limit_bytes))
+        return status;
+    os::lock_guard guard(heap->pages_lock);
+    return provide_pages(heap, header.top_page);
+}
 
 void heap_replace_pages(ty_heap *heap, const os::page_set &pages, const page_source &source, uint64_t used_pages) {
     heap->reached = reached_by(heap);

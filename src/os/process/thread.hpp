@@ -29,16 +29,17 @@ enum class lock_rank : uint8_t {
     checks = 11,         // records of a checked heap
     deferred_frees = 12, // blocks of a concurrent heap, freed and not released
     journal = 13,        // work queue between a snapshot and the background thread
-    base_pages = 14,     // what a checkpoint keeps for marks
-    stm = 15,            // the transactions of a domain, and requests to them
-    log = 16,            // a log's buffers
-    storage = 17,        // inside a storage implementation
-    tracker = 18,        // the ranges whose write faults are handled
-    page_mover = 19,     // page movers
-    procedures = 20,     // the process's table of procedures
-    work_errors = 21,    // errors of a heap's background work, to be reported
-    retired = 22,        // memory of destroyed objects
-    dangling = 23,       // the callback for dangling variables
+    marks_file = 14,     // the file of a heap's durable marks
+    base_pages = 15,     // what a checkpoint keeps for marks
+    stm = 16,            // the transactions of a domain, and requests to them
+    log = 17,            // a log's buffers
+    storage = 18,        // inside a storage implementation
+    tracker = 19,        // the ranges whose write faults are handled
+    page_mover = 20,     // page movers
+    procedures = 21,     // the process's table of procedures
+    work_errors = 22,    // errors of a heap's background work, to be reported
+    retired = 23,        // memory of destroyed objects
+    dangling = 24,       // the callback for dangling variables
 };
 
 // Whether this build checks ranks: a lock taken out of order then ends the process with a message.

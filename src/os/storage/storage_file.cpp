@@ -118,6 +118,17 @@ ty_status storage_file::open_for_creation(const char *name, const storage_file *
     return status;
 }
 
+ty_status storage_file::rename_from(const char *creation_path, const char *name) const {
+    if (ty_status status = os::call_whole(storage->rename, storage->context, creation_path, name))
+        return status;
+    ty_status status = fault("folder_of_a_new_heap_not_flushed")
+                           ? TY_OK
+                           : os::call_whole(storage->flush_directory, storage->context, name);
+    if (status)
+        remove_quietly(name);
+    return status;
+}
+
 uint64_t storage_file::allocated_bytes() const {
     uint64_t sum = 0, start = 0, end = 0;
     for (uint64_t offset = 0; next_data(offset, &start, &end) == TY_OK && end > offset; offset = end)

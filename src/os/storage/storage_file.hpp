@@ -39,6 +39,8 @@ struct storage_file {
     // file that a crash left there was never acknowledged, and is replaced. On failure there is no such file, except
     // for TY_E_BUSY: then it is another process's.
     ty_status open_for_creation(const char *name, const storage_file *like = nullptr);
+    // Gives a file that is whole its name, durably (I6).
+    ty_status rename_from(const char *creation_path, const char *name) const;
     void close() {
         if (file)
             os::call_whole(storage->close, storage->context, file);

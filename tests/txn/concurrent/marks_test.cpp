@@ -123,6 +123,37 @@ TEST_P(marks_with_transactions, come_back_and_stay) {
     }
 }
 
+TEST_P(marks_with_transactions, are_there_in_later_opens) {
+    if (!GetParam().in_files)
+        return;
+    heap_in_use own(GetParam());
+    ty_mark_options durable = TY_MARK_OPTIONS_INIT;
+    durable.durable = true;
+    own.change(1);
+    ASSERT_OK(ty_mark(own.heap, "one", &durable));
+    for (uint64_t i = 2; i < 40; i++)
+        own.change(i);
+    own.die();
+    own.expect(39);
+    ASSERT_OK(ty_mark(own.heap, "last", &durable));
+    ASSERT_OK(ty_return_to(own.heap, "one", nullptr));
+    own.expect(1);
+    own.change(100);
+    own.die();
+    own.expect(100);
+    ASSERT_OK(ty_return_to(own.heap, "last", nullptr));
+    own.expect(39);
+    own.change(40);
+    ASSERT_OK(ty_return_to(own.heap, "one", nullptr));
+    own.die();
+    own.expect(1);
+    ASSERT_OK(ty_drop_mark(own.heap, "one"));
+    ASSERT_OK(ty_drop_mark(own.heap, "last"));
+    own.change(3);
+    own.die();
+    own.expect(3);
+}
+
 // X36: before it or after it, and after it once it has ended.
 TEST_P(marks_with_transactions, the_power_fails_amid_a_return) {
     if (!GetParam().in_files)

@@ -5,5 +5,6 @@
 #include "headers.hpp"
 #include "image_layout.hpp"
 #include "journal.hpp"
+#include "marks_file.hpp"
 #include "page_sums.hpp"
 #include "paths.hpp"

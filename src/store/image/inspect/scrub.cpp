@@ -214,6 +214,33 @@ ty_status scan_for_scrub(storage_file &journal, const char *journal_path, const 
     return TY_OK;
 }
 
+ty_status scrub_marks(const storage_file &image, const image_header &header, scrubber &scrub) {
+    char *path = path_with(image.path, marks_suffix);
+    if (path == nullptr)
+        return TY_E_MEMORY;
+    const auto problem = [](void *self, const char *text) { static_cast<scrubber *>(self)->report(text); };
+    page_copies nothing;
+    mark_tree tree;
+    marks_file file;
+    ty_status status = tree.create(header.limit_bytes / page_bytes, nothing);
+    if (!status) {
+        status = file.open(*image.storage, path, header, false);
+        if (!status)
+            status = file.load(tree);
+        if (!status)
+            status = file.check_copies(tree, problem, &scrub);
+        else if (status == TY_E_NOT_FOUND)
+            status = TY_OK;
+        else if (status != TY_E_MEMORY) {
+            scrub.report(ty_error_text());
+            status = TY_OK;
+        }
+    }
+    tree.destroy();
+    free(path);
+    return status;
+}
+
 ty_status scrub_files(storage_file &image, storage_file &journal, const char *journal_path,
                       ty_progress_callback *progress, ty_problem_callback *problem, void *context) {
     if (ty_status status = image.lock(false))
@@ -233,6 +260,8 @@ ty_status scrub_files(storage_file &image, storage_file &journal, const char *jo
     if (!status && !(status = scrub.start(contents.scan)))
         status = scrub.run();
     contents.scan.batches.clear();
+    if (!status && has_journal(ty_kind(header.kind)))
+        status = scrub_marks(image, header, scrub);
     if (status)
         return status;
     if (scrub.problems())

@@ -150,7 +150,7 @@ ty_status finish_files(image &im) {
     ty_status status = checkpoint_batches(im);
     if (!status)
         status = make_sums_durable(im);
-    if (!status)
+    if (!status && !durable_exist(im)) // they may need them
         status = punch_free_pages(im);
     if (!status)
         status = empty_journal(im);
@@ -179,6 +179,8 @@ ty_status image_close(ty_heap *heap, const log_positions *redo_point) {
     if (im->read_only)
         return teardown_after(im, TY_OK);
     if (ty_status status = final_snapshot(*im, redo_point))
+        return status;
+    if (ty_status status = durable_save_current(*im))
         return status;
     worker_stop(*im);
     if (finish_files(*im)) {
@@ -214,6 +216,7 @@ void image_unmake(ty_heap *heap) {
 
 void image_teardown(image *im) {
     bool forked = im->fork.forked();
+    durable_close(*im, forked);
     if (!forked)
         worker_stop(*im); // the thread does not exist in a child
     if (im->heap)

@@ -77,19 +77,6 @@ ty_status format_heap(image &im, const ty_open_options &options) {
     return im.kind == TY_ARCHIVE ? im.backing.write_back(im.base, im.mapped_bytes) : write_formatted_pages(im);
 }
 
-// Gives a complete file its name (I6).
-ty_status name_file(const storage_file &file, const char *creation_path, const char *path) {
-    const ty_storage *storage = file.storage;
-    if (ty_status status = os::call_whole(storage->rename, storage->context, creation_path, path))
-        return status;
-    ty_status status = fault("folder_of_a_new_heap_not_flushed")
-                           ? TY_OK
-                           : os::call_whole(storage->flush_directory, storage->context, path);
-    if (status)
-        file.remove_quietly(path);
-    return status;
-}
-
 bool journal_exists(const image &im) {
     storage_file probe{im.journal.storage};
     ty_status status = probe.open(im.journal_path, 0);
@@ -111,7 +98,7 @@ ty_status create_journal(image &im, bool *made) {
         im.journal.open_for_creation(creation_path, fault("journal_open_to_all") ? nullptr : &im.backing);
     if (!status) {
         if (!(status = write_first_header(im.journal, im.header.current, &im.head)) && !(status = im.journal.flush()))
-            status = name_file(im.journal, creation_path, im.journal_path);
+            status = im.journal.rename_from(creation_path, im.journal_path);
         if (status)
             im.journal.remove_quietly(creation_path);
     }
@@ -224,7 +211,7 @@ ty_status create_files(image &im, const ty_open_options &options, const image_op
             !(status = has_journal(im.kind) ? create_journal(im, &made_journal) : TY_OK) &&
             !(status = make_log(im, hook)) &&
             !(status = fault("image_named_before_it_is_whole") ? TY_OK : write_header_twice(im.backing, im.header)))
-            status = name_file(im.backing, creation_path, im.image_path);
+            status = im.backing.rename_from(creation_path, im.image_path);
         if (!status && fault("image_named_before_it_is_whole"))
             status = write_header_twice(im.backing, im.header);
         if (status && made_journal) // not one that existed before

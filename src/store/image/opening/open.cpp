@@ -29,6 +29,8 @@ ty_status image_create(const char *path, const ty_open_options &options, image *
     im->read_only = opens_for_reading(options.mode);
     im->default_journal_name = !options.journal_path;
     im->background = options.background;
+    im->code_ignored = options.code == TY_CODE_IGNORED;
+    os::random_bytes(&im->session, sizeof im->session);
     im->journal_limit_bytes = options.journal_limit_bytes;
     im->copies.bound_bytes = options.memory_bytes;
     if (status)
@@ -104,6 +106,8 @@ ty_status open_files(image &im, image_opening &state) {
         return status;
     im.head = state.journal.head;
     im.sums_may_be_torn = !closed;
+    if (ty_status status = durable_open(im))
+        return status;
     state.report.found = classify_files(header, state.journal.scan, state.options.mode == TY_OPEN_COPY);
     state.report.image_epoch = header.epoch;
     return TY_OK;
@@ -242,6 +246,8 @@ ty_status make_files_durable(image &im, image_opening &state) {
         return status;
     if (!replaces_log && (status = make_image_durable(im, state.report.header_repaired)))
         return status;
+    if ((status = durable_make_durable(im)))
+        return status;
     return renew_batches(im, state.journal.scan.batches);
 }
 
@@ -265,6 +271,8 @@ ty_status change_files(image &im, image_opening &state) {
     uint64_t limit_bytes = std::max(state.options.limit_bytes, im.header.current.limit_bytes);
     bool attaches = im.kind == TY_ARCHIVE && has_journal(state.options.kind) && !im.read_only;
     bool checkpoints = exceeds_memory(state) && !im.read_only;
+    if (ty_status status = durable_check_growth(im, limit_bytes))
+        return status;
     if (attaches)
         im.kind = TY_SNAPSHOT; // for its memory: the header follows
     if (fault("files_changed_before_all_are_checked") && !im.read_only)
@@ -300,6 +308,8 @@ ty_status change_files(image &im, image_opening &state) {
 ty_status start_heap(image &im, image_opening &state) {
     if (im.read_only)
         return TY_OK;
+    if (ty_status status = durable_start(im))
+        return status;
     if (ty_status status = begin_open(im, state))
         return status;
     os::lock_guard guard(im.work); // from here on the checkpointer owns the header

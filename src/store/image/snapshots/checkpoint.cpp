@@ -145,6 +145,8 @@ ty_status checkpoint_until(image &im, const batch *first, const batch *last, boo
     while (first != last && first->epoch <= header.epoch && !fault("checkpointed_pages_written_again"))
         first = first->next;
     if (first->epoch > header.epoch || fault("checkpointed_pages_written_again")) {
+        if (ty_status status = durable_keep_base(im, first, last))
+            return status;
         if (ty_status status = write_pages(im, first, last))
             return status;
         if (ty_status status =

@@ -36,6 +36,7 @@ struct shadow_pages {
 };
 
 struct image_marks;
+struct durable_marks;
 
 struct image : heap_image {
     // Set at open, then constant.
@@ -78,8 +79,13 @@ struct image : heap_image {
     private_copies copies;
     shadow_pages ahead, paused;
 
+    os::page_set found; // by a collect, or pages to return to; empty between calls. Exists once the heap had marks
     os::mutex base_lock{os::lock_rank::base_pages};
-    image_marks *marks = nullptr; // changes under control and base_lock
+    image_marks *marks = nullptr; // in memory; changes under control and base_lock
+    os::mutex marks_lock{os::lock_rank::marks_file};
+    durable_marks *durable = nullptr; // set under both; what it has is guarded as it says
+    uint64_t session;                 // of this open: random
+    bool code_ignored;                // by this open
     // Of a snapshot heap: free pages whose copies were given back since the last snapshot, and since the one before it
     // that is durable. MK6: a revert restores them, as the tracker does not see that they have changed.
     os::page_set given_back; // guarded by base_lock
@@ -195,6 +201,34 @@ private:
 // MK4: these pages of the image are about to be overwritten. Expected: TY_E_MEMORY, TY_E_IO.
 ty_status keep_base(image &im, const page_copy *copies, size_t count);
 void image_end_marks(image &im); // at the end of the heap
+// Pages now differ from what they were, without a thread's stores: both kinds of marks note it. Under control.
+void note_changed(image &im, const os::page_set &pages);
+ty_status provide_found(image &im); // Expected: TY_E_MEMORY
+// The image does not hold these pages, or not for certain. A batch that a checkpoint drops meanwhile is in the image.
+void add_what_the_image_lacks(image &im, os::page_set &pages);
+
+// ---- durable_marks.cpp
+
+// Reads the heap's file of durable marks, if it has one. Expected: TY_E_DAMAGED, TY_E_MISMATCH.
+ty_status durable_open(image &im);
+ty_status durable_start(image &im); // once the heap has its memory
+// What it says is durable, and names the image as it is.
+ty_status durable_make_durable(image &im);
+ty_status durable_name_open(image &im, const open_identity &previous, const open_identity &open);
+ty_status durable_check_growth(const image &im, uint64_t limit_bytes);
+// MK8: as keep_base, for all pages of these batches: durable when it returns.
+ty_status durable_keep_base(image &im, const batch *first, const batch *last);
+bool durable_exist(image &im);
+void durable_note_changed(image &im, const os::page_set &pages);
+ty_status durable_save_current(image &im); // at a close
+void durable_close(image &im, bool forked);
+// Under control.
+ty_status durable_mark(image &im, const char *name);
+ty_status durable_find(const image &im, const char *name, uint32_t *mark);
+ty_status durable_check_unused(const image &im, const char *name);
+ty_status durable_return(image &im, uint32_t mark);
+ty_status durable_drop(image &im, uint32_t mark);
+const mark_tree *durable_tree(const image &im); // NULL: there are none
 ty_status create_given_back(image &im, uint64_t pages);
 void destroy_given_back(image &im);
 void note_given_back(image &im, const void *address, size_t bytes); // by any thread; before they are

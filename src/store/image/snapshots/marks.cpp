@@ -14,10 +14,10 @@
 namespace taiyen {
 
 struct image_marks {
+    page_copies copies; // guarded by control, as is the tree
     mark_tree tree;
-    os::page_set found; // by a collect, or pages to return to; empty between calls. Guarded by control, as is the tree
-    page_slots base;    // guarded by base_lock, as are the members below
-    page_copies copies;
+    page_slots base; // guarded by base_lock, as are the members below
+    page_copies base_copies;
     char *view; // the image's pages, mapped; NULL: they are read through the storage
     size_t view_bytes;
 };
@@ -43,21 +43,21 @@ void make_view(image &im, image_marks &marks) {
 
 // Under base_lock. Expected: TY_E_MEMORY, TY_E_IO.
 ty_status copy_base(const image &im, image_marks &marks, uint64_t page) {
-    if (marks.base.get(page) != page_copies::none)
+    if (marks.base.get(page) != page_store::none)
         return TY_OK;
     if (ty_status status = marks.base.provide(page))
         return status;
-    uint32_t slot = page_copies::none;
+    uint32_t slot = page_store::none;
     ty_status status = TY_OK;
     if (marks.view != nullptr) {
-        status = marks.copies.keep(marks.view + page * page_bytes, &slot);
+        status = marks.base_copies.keep(marks.view + page * page_bytes, &slot);
     } else {
         io_buffer buffer;
         status = buffer.create(page_bytes);
         if (status == TY_OK)
             status = im.backing.read(image_pages_offset + page * page_bytes, buffer.data(), page_bytes);
         if (status == TY_OK)
-            status = marks.copies.keep(buffer.data(), &slot);
+            status = marks.base_copies.keep(buffer.data(), &slot);
     }
     if (status == TY_OK)
         marks.base.set(page, slot);
@@ -68,24 +68,13 @@ ty_status copy_base(const image &im, image_marks &marks, uint64_t page) {
 
 void destroy(image_marks *marks, const image &im) {
     marks->tree.destroy();
-    if (marks->found.page_count() != 0)
-        marks->found.destroy();
-    marks->base.destroy();
     marks->copies.destroy();
+    marks->base.destroy();
+    marks->base_copies.destroy();
     if (marks->view != nullptr)
         static_cast<void>(im.backing.unmap(marks->view, marks->view_bytes)); // only address space is left
     marks->~image_marks();
     free(marks);
-}
-
-// The image does not hold these pages, or not for certain. A batch that a checkpoint drops meanwhile is in the image.
-void add_what_the_image_lacks(image &im, os::page_set &pages) {
-    pages.merge(im.dirty);
-    pages.merge(im.in_flight);
-    os::lock_guard guard(im.work);
-    for (const batch *b = im.waiting.first; b != nullptr; b = b->next)
-        for (const page_copy &copy : b->copies)
-            pages.insert(copy.page);
 }
 
 // Under control.
@@ -95,9 +84,9 @@ ty_status make_marks(image &im) {
         return failure(TY_E_MEMORY, "mark a heap").at(im.image_path).remedy("free memory");
     auto *marks = ::new (memory) image_marks{};
     const uint64_t pages = im.mapped_bytes / page_bytes;
-    ty_status status = marks->tree.create(pages);
+    ty_status status = marks->tree.create(pages, marks->copies);
     if (status == TY_OK)
-        status = marks->found.create(pages);
+        status = provide_found(im);
     if (status == TY_OK)
         status = marks->base.create(pages);
     if (status != TY_OK) {
@@ -142,7 +131,7 @@ ty_status copy_bases(image &im, const os::page_set &pages) {
     image_marks &marks = *im.marks;
     os::lock_guard guard(im.base_lock);
     for (uint64_t page = pages.next(0); page < pages.page_count(); page = pages.next(page + 1))
-        if (marks.tree.slot_of(page) == page_copies::none)
+        if (marks.tree.slot_of(page) == page_store::none)
             if (ty_status status = copy_base(im, marks, page))
                 return status;
     return TY_OK;
@@ -150,7 +139,7 @@ ty_status copy_bases(image &im, const os::page_set &pages) {
 
 void copy_from_base(void *context, uint64_t page, char *to) {
     const auto &marks = *static_cast<image_marks *>(context);
-    marks.copies.copy_to(to, marks.base.get(page));
+    marks.base_copies.copy_to(to, marks.base.get(page));
 }
 
 ty_status return_paused(image &im, uint32_t mark) {
@@ -158,19 +147,21 @@ ty_status return_paused(image &im, uint32_t mark) {
     if (ty_status status = collect_dirty(im))
         return status;
     const uint32_t before = marks.tree.current();
-    marks.found.merge(marks.tree.changed);
-    marks.tree.add_differences(mark, marks.found);
+    im.found.merge(marks.tree.changed);
+    marks.tree.add_differences(mark, im.found);
     marks.tree.move_to(mark);
-    if (ty_status status = copy_bases(im, marks.found)) {
+    if (ty_status status = copy_bases(im, im.found)) {
         marks.tree.move_to(before);
-        marks.found.clear();
+        im.found.clear();
         return status;
     }
     const page_source base{&marks, copy_from_base};
-    apply_mark(im.heap, marks.tree, marks.found, &base); // no other thread changes the base's slots that it reads
-    im.dirty.merge(marks.found);
-    settle_tracker(im.tracker, used_parts(im).ranges(), marks.found, im.dirty);
-    marks.found.clear();
+    apply_mark(im.heap, marks.tree, marks.copies, im.found,
+               &base); // no other thread changes the base's slots that it reads
+    im.dirty.merge(im.found);
+    durable_note_changed(im, im.found);
+    settle_tracker(im.tracker, used_parts(im).ranges(), im.found, im.dirty);
+    im.found.clear();
     marks.tree.changed.clear();
     return TY_OK;
 }
@@ -272,13 +263,19 @@ ty_status revert_paused(image &im, os::page_set &differs, os::page_set &scratch)
         return status;
     heap_replace_pages(im.heap, differs, {&pages, snapshot_pages::copy}, heap_count_used(im.heap));
     settle_tracker(im.tracker, used_parts(im).ranges(), differs, scratch);
-    if (im.marks != nullptr)
-        im.marks->tree.changed.merge(differs);
+    note_changed(im, differs);
     im.dirty.clear();
     os::lock_guard guard(im.base_lock);
     im.given_back.clear();
     im.given_before.clear();
     return TY_OK;
+}
+
+// So that what is marked is also what the next open finds.
+ty_status snapshot_now(ty_heap *heap) {
+    uint64_t epoch = 0;
+    const ty_status status = image_snapshot_start(heap, nullptr, nullptr, &epoch);
+    return status == TY_OK ? image_snapshot_wait(heap, epoch) : status;
 }
 
 // Under control.
@@ -288,17 +285,36 @@ ty_status find_mark(const image &im, const char *name, uint32_t *mark) {
 
 } // namespace
 
+ty_status provide_found(image &im) {
+    return im.found.page_count() == 0 ? im.found.create(im.mapped_bytes / page_bytes) : TY_OK;
+}
+
+void add_what_the_image_lacks(image &im, os::page_set &pages) {
+    pages.merge(im.dirty);
+    pages.merge(im.in_flight);
+    os::lock_guard guard(im.work);
+    for (const batch *b = im.waiting.first; b != nullptr; b = b->next)
+        for (const page_copy &copy : b->copies)
+            pages.insert(copy.page);
+}
+
+void note_changed(image &im, const os::page_set &pages) {
+    if (im.marks != nullptr)
+        im.marks->tree.changed.merge(pages);
+    durable_note_changed(im, pages);
+}
+
 os::page_set &collection::into() {
-    return im_.marks != nullptr ? im_.marks->found : im_.dirty;
+    return im_.found.page_count() != 0 ? im_.found : im_.dirty;
 }
 
 collection::~collection() {
-    if (im_.marks == nullptr)
+    if (im_.found.page_count() == 0)
         return;
-    im_.dirty.merge(im_.marks->found);
+    im_.dirty.merge(im_.found);
     if (!fault("changed_pages_not_noted_for_marks")) // MK2
-        im_.marks->tree.changed.merge(im_.marks->found);
-    im_.marks->found.clear();
+        note_changed(im_, im_.found);
+    im_.found.clear();
 }
 
 ty_status keep_base(image &im, const page_copy *copies, size_t count) {
@@ -339,14 +355,24 @@ void move_given_back(image &im) {
 void image_end_marks(image &im) {
     if (im.marks != nullptr)
         end_marks(im);
+    if (im.found.page_count() != 0)
+        im.found.destroy();
 }
 
-ty_status image_mark(ty_heap *heap, const char *name) {
+ty_status image_mark(ty_heap *heap, const char *name, bool durable) {
     image &im = *image_of(heap);
     if (ty_status status = check_writer(im, "mark a heap"))
         return status;
+    if (durable && im.kind == TY_SNAPSHOT)
+        if (ty_status status = snapshot_now(heap))
+            return status;
     os::lock_guard guard(im.control);
     take_outcome(im);
+    if (ty_status status =
+            durable ? im.marks != nullptr ? im.marks->tree.check_unused(name) : TY_OK : durable_check_unused(im, name))
+        return status;
+    if (durable)
+        return durable_mark(im, name);
     if (im.marks == nullptr)
         if (ty_status status = make_marks(im))
             return status;
@@ -366,10 +392,12 @@ ty_status image_return_to(ty_heap *heap, const char *name) {
     os::lock_guard guard(im.control);
     take_outcome(im);
     uint32_t mark = 0;
-    if (ty_status status = find_mark(im, name, &mark))
-        return status;
+    const bool durable = durable_find(im, name, &mark) == TY_OK;
+    if (!durable)
+        if (ty_status status = find_mark(im, name, &mark))
+            return status;
     heap_pause(heap, pause_to::change);
-    const ty_status status = return_paused(im, mark);
+    const ty_status status = durable ? durable_return(im, mark) : return_paused(im, mark);
     heap_resume(heap);
     return status;
 }
@@ -378,7 +406,15 @@ ty_status image_find_mark(ty_heap *heap, const char *name) {
     image &im = *image_of(heap);
     os::lock_guard guard(im.control);
     uint32_t mark = 0;
-    return find_mark(im, name, &mark);
+    return durable_find(im, name, &mark) == TY_OK ? TY_OK : find_mark(im, name, &mark);
+}
+
+bool image_mark_is_older(ty_heap *heap, const char *name) {
+    image &im = *image_of(heap);
+    os::lock_guard guard(im.control);
+    uint32_t mark = 0;
+    return !im.code_ignored && durable_find(im, name, &mark) == TY_OK &&
+           durable_tree(im)->at(mark).session != im.session;
 }
 
 ty_status image_drop_mark(ty_heap *heap, const char *name) {
@@ -387,6 +423,10 @@ ty_status image_drop_mark(ty_heap *heap, const char *name) {
         return status;
     os::lock_guard guard(im.control);
     uint32_t mark = 0;
+    if (durable_find(im, name, &mark) == TY_OK) {
+        const ty_status status = check_writer(im, "drop a durable mark");
+        return status == TY_OK ? durable_drop(im, mark) : status;
+    }
     if (ty_status status = find_mark(im, name, &mark))
         return status;
     im.marks->tree.drop(mark);
@@ -400,8 +440,8 @@ ty_status image_each_mark(ty_heap *heap, ty_mark_callback *callback, void *conte
     if (ty_status status = check_process(im, "list marks"))
         return status;
     os::lock_guard guard(im.control);
-    if (im.marks != nullptr)
-        im.marks->tree.each(callback, context);
+    const mark_tree *trees[] = {im.marks != nullptr ? &im.marks->tree : nullptr, durable_tree(im)};
+    each_mark(trees[0], trees[1], callback, context);
     return TY_OK;
 }
 

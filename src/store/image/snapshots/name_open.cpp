@@ -32,6 +32,8 @@ ty_status prepare_open(image &im, const image_open_hook *hook) {
     if (hook)
         if (ty_status status = hook->name_open(hook->context, im.head.header.previous, im.head.header.open))
             return status;
+    if (ty_status status = durable_name_open(im, im.head.header.previous, im.head.header.open))
+        return status;
     im.open_prepared = true;
     return TY_OK;
 }

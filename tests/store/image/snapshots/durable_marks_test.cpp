@@ -1,0 +1,347 @@
+// Goal: each durable mark is whole or not there, whatever happens to the process, the power or the disk; and its file
+// is believed only where it belongs. Method: a heap on the simulated disk with marks, returns, drops, snapshots and
+// checkpoints; the power cut at its events, also while the next open repairs what the first cut left; failing disks;
+// files that are damaged, exchanged or missing.
+#include "src/store/image/files/marks_file.hpp"
+#include "tests/effort.hpp"
+#include "tests/store/image/support.hpp"
+
+#include <functional>
+
+namespace taiyen::test {
+namespace {
+
+constexpr const char *marks_path = "test.ty-marks";
+
+ty_status mark(ty_heap *heap, const std::string &name) {
+    ty_mark_options options = TY_MARK_OPTIONS_INIT;
+    options.durable = true;
+    return ty_mark(heap, name.c_str(), &options);
+}
+
+std::vector<std::string> names_of(ty_heap *heap) {
+    std::vector<std::string> names;
+    EXPECT_OK(ty_each_mark(
+        heap,
+        [](const ty_mark_info *info, void *context) {
+            EXPECT_TRUE(info->durable);
+            static_cast<std::vector<std::string> *>(context)->push_back(info->name);
+            return true;
+        },
+        &names));
+    return names;
+}
+
+// A heap, and what its states were.
+class run {
+public:
+    explicit run(uint64_t seed)
+        : background_(seed % 2 == 0 ? TY_BACKGROUND_CALLS : TY_BACKGROUND_THREAD), random_(seed), changes_(seed + 1) {
+        saved.push_back({});
+        open();
+    }
+    ~run() { EXPECT_EQ(TY_OK, heap != nullptr ? ty_discard(heap) : TY_OK); }
+
+    // When it was there for certain, in events of the disk: from made to dropped; maybe from begun to gone.
+    struct mark_life {
+        content seen;
+        uint64_t begun, made = UINT64_MAX, dropped = UINT64_MAX, gone = UINT64_MAX;
+    };
+
+    void open() {
+        ty_open_options options = files.options();
+        options.background = background_;
+        ASSERT_OK(ty_open(heap_path, &options, &heap, nullptr));
+    }
+    uint64_t now() const { return os::sim_event_count(files.get()); }
+    void snapshot() {
+        saved.push_back(content_of(heap));
+        ASSERT_OK(ty_snapshot(heap));
+    }
+    void step() {
+        const uint64_t what = random_() % 16;
+        if (what < 6)
+            changes_.change(heap, 10);
+        else if (what < 8)
+            snapshot();
+        else if (what < 10)
+            ASSERT_OK(ty_run_background_work(heap));
+        else if (what < 12)
+            make();
+        else if (what < 14)
+            go_back();
+        else if (what < 15)
+            drop();
+        else
+            reopen();
+    }
+    void make() {
+        const std::string name = "mark " + std::to_string(marks.size());
+        mark_life &made = marks[name];
+        made.seen = content_of(heap);
+        made.begun = now();
+        saved.push_back(made.seen);
+        ASSERT_OK(mark(heap, name));
+        made.made = now();
+    }
+    std::string any() {
+        std::vector<std::string> names = names_of(heap);
+        return names.empty() ? "" : names[random_() % names.size()];
+    }
+    void go_back() {
+        const std::string name = any();
+        if (name.empty())
+            return;
+        ASSERT_OK(ty_return_to(heap, name.c_str(), nullptr));
+        ASSERT_TRUE(content_of(heap) == marks[name].seen) << name;
+        changes_.forget_others(heap);
+    }
+    void drop() {
+        const std::string name = any();
+        if (name.empty())
+            return;
+        marks[name].dropped = now();
+        ASSERT_OK(ty_drop_mark(heap, name.c_str()));
+        marks[name].gone = now();
+    }
+    void reopen() {
+        saved.push_back(content_of(heap));
+        ASSERT_OK(random_() % 2 == 0 ? ty_close(heap) : ty_discard(heap));
+        heap = nullptr;
+        open();
+        changes_.forget_others(heap);
+    }
+
+    disk files;
+    ty_heap *heap = nullptr;
+    std::vector<content> saved; // states that a snapshot may have
+    std::map<std::string, mark_life> marks;
+
+private:
+    ty_background background_;
+    std::mt19937_64 random_;
+    scribbler changes_;
+};
+
+// What an open finds after the power failed before this event.
+void check_found(const run &told, uint64_t event, const disk &files) {
+    ty_heap *heap = nullptr;
+    const ty_open_options options = files.options();
+    const ty_status status = ty_open(heap_path, &options, &heap, nullptr);
+    ASSERT_OK(status);
+    const content found = content_of(heap);
+    EXPECT_TRUE(std::find(told.saved.begin(), told.saved.end(), found) != told.saved.end());
+    const std::vector<std::string> names = names_of(heap);
+    for (const auto &[name, life] : told.marks) {
+        const bool there = std::find(names.begin(), names.end(), name) != names.end();
+        if (event >= life.made && event <= life.dropped) {
+            EXPECT_TRUE(there) << name << " is gone";
+        }
+        if (event <= life.begun || event >= life.gone) {
+            EXPECT_FALSE(there) << name << " is there";
+        }
+    }
+    for (const std::string &name : names) {
+        ASSERT_OK(ty_return_to(heap, name.c_str(), nullptr));
+        EXPECT_TRUE(content_of(heap) == told.marks.at(name).seen) << name;
+        expect_sound(heap);
+    }
+    ASSERT_OK(mark(heap, "one more"));
+    ASSERT_OK(ty_close(heap));
+    ASSERT_OK(ty_open(heap_path, &options, &heap, nullptr));
+    ASSERT_OK(ty_return_to(heap, "one more", nullptr));
+    EXPECT_TRUE(content_of(heap) == (names.empty() ? found : told.marks.at(names.back()).seen));
+    ASSERT_OK(ty_discard(heap));
+}
+
+} // namespace
+
+// MK7, MK8.
+TEST(durable_marks, the_power_fails) {
+    std::mt19937_64 random(1);
+    for (int seed = 0; seed < effort(4) && !testing::Test::HasFailure(); seed++) {
+        SCOPED_TRACE("seed " + std::to_string(seed));
+        run told(static_cast<uint64_t>(seed));
+        for (int i = 0; i < 60 && !testing::Test::HasFailure(); i++)
+            told.step();
+        if (testing::Test::HasFailure())
+            return;
+        ASSERT_OK(ty_discard(told.heap)); // its address is needed
+        told.heap = nullptr;
+        const uint64_t events = told.now();
+        for (int i = 0; i < 60 && !testing::Test::HasFailure(); i++) {
+            uint64_t event = random() % (events + 1);
+            if (i % 2 != 0 && !told.marks.empty()) { // while one is made
+                auto any = told.marks.begin();
+                std::advance(any, static_cast<ptrdiff_t>(random() % told.marks.size()));
+                event = any->second.begun + random() % (any->second.made - any->second.begun + 1);
+            }
+            const os::sim_cut how = os::sim_cuts[random() % std::size(os::sim_cuts)];
+            SCOPED_TRACE("event " + std::to_string(event) + " cut " + std::to_string(int(how)));
+            disk found(os::sim_power_cut(told.files.get(), event, how, random()));
+            if (how != os::sim_cut::process_death && random() % 2 == 0) { // and again, amid the next open and its close
+                const uint64_t begun = os::sim_event_count(found.get());
+                ty_heap *heap = nullptr;
+                const ty_open_options options = found.options();
+                ASSERT_OK(ty_open(heap_path, &options, &heap, nullptr));
+                ASSERT_OK(random() % 2 == 0 ? ty_close(heap) : ty_discard(heap));
+                const uint64_t more = os::sim_event_count(found.get()) - begun;
+                disk again(os::sim_power_cut(found.get(), begun + random() % (more + 1),
+                                             os::sim_cuts[random() % std::size(os::sim_cuts)], random()));
+                check_found(told, event, again);
+            } else {
+                check_found(told, event, found);
+            }
+        }
+    }
+}
+
+// A call that fails has changed nothing, and works later.
+TEST(durable_marks, the_disk_fails) {
+    run told(7);
+    scribbler changes(3);
+    changes.change(told.heap, 300);
+    told.snapshot();
+    told.make();
+    changes.change(told.heap, 100);
+    const auto failing = [&](const char *what, const std::function<ty_status()> &call) {
+        SCOPED_TRACE(what);
+        for (uint64_t n = 0;; n++) {
+            const content before = content_of(told.heap);
+            const std::vector<std::string> marks = names_of(told.heap);
+            os::sim_set_fault(told.files.get(),
+                              {os::sim_op_write | os::sim_op_flush | os::sim_op_names, n, true, TY_E_IO});
+            const ty_status status = call();
+            os::sim_set_fault(told.files.get(), {});
+            if (status == TY_OK)
+                break;
+            ASSERT_EQ(TY_E_IO, status);
+            ASSERT_TRUE(content_of(told.heap) == before);
+            ASSERT_EQ(marks, names_of(told.heap));
+        }
+    };
+    failing("mark", [&] { return mark(told.heap, "other"); });
+    const content other = content_of(told.heap);
+    changes.change(told.heap, 100);
+    failing("checkpoint", [&] {
+        const ty_status status = ty_snapshot(told.heap);
+        return status == TY_OK ? ty_run_background_work(told.heap) : status;
+    });
+    changes.change(told.heap, 100);
+    ASSERT_OK(ty_return_to(told.heap, "other", nullptr));
+    EXPECT_TRUE(content_of(told.heap) == other);
+    told.snapshot();
+    told.reopen();
+    ASSERT_OK(ty_return_to(told.heap, "mark 0", nullptr));
+    EXPECT_TRUE(content_of(told.heap) == told.marks["mark 0"].seen);
+    ASSERT_OK(ty_return_to(told.heap, "other", nullptr));
+    EXPECT_TRUE(content_of(told.heap) == other);
+}
+
+// A file of another state of the heap would return to what never was.
+TEST(durable_marks, believed_where_they_belong) {
+    run told(5);
+    scribbler changes(4);
+    changes.change(told.heap, 100);
+    told.make();
+    ASSERT_OK(ty_close(told.heap));
+    told.files.rename(marks_path, "away");
+    told.open();
+    EXPECT_TRUE(names_of(told.heap).empty());
+    changes.forget_others(told.heap);
+    changes.change(told.heap, 100);
+    told.reopen();
+    ASSERT_OK(ty_close(told.heap));
+    told.files.rename("away", marks_path);
+    const ty_open_options options = told.files.options();
+    const std::string image = told.files.read_file(heap_path), marks = told.files.read_file(marks_path);
+    EXPECT_EQ(TY_E_MISMATCH, ty_open(heap_path, &options, &told.heap, nullptr));
+    EXPECT_EQ(image, told.files.read_file(heap_path));
+    EXPECT_EQ(marks, told.files.read_file(marks_path));
+    told.files.rename(marks_path, "away");
+    told.open();
+    told.files.rename("away", marks_path); // it was not there at the open
+    EXPECT_EQ(TY_E_MISMATCH, mark(told.heap, "a"));
+    told.files.remove(marks_path);
+    ASSERT_OK(mark(told.heap, "a"));
+    ASSERT_OK(ty_drop_mark(told.heap, "a"));
+    EXPECT_EQ("(none)", told.files.read_file(marks_path));
+}
+
+TEST(durable_marks, refuse_what_they_cannot) {
+    run told(6);
+    ASSERT_OK(mark(told.heap, "a"));
+    EXPECT_EQ(TY_E_EXISTS, mark(told.heap, "a"));
+    EXPECT_EQ(TY_E_EXISTS, ty_mark(told.heap, "a", nullptr));
+    ASSERT_OK(ty_mark(told.heap, "b", nullptr));
+    EXPECT_EQ(TY_E_EXISTS, mark(told.heap, "b"));
+    ASSERT_OK(ty_close(told.heap));
+    ty_open_options options = told.files.options();
+    options.limit_bytes = 2 * small_limit;
+    EXPECT_EQ(TY_E_UNSUPPORTED, ty_open(heap_path, &options, &told.heap, nullptr));
+    options.limit_bytes = 0;
+    options.mode = TY_OPEN_READ_ONLY;
+    ASSERT_OK(ty_open(heap_path, &options, &told.heap, nullptr));
+    EXPECT_EQ(std::vector<std::string>{"a"}, names_of(told.heap));
+    EXPECT_EQ(TY_E_PERMISSION, ty_return_to(told.heap, "a", nullptr));
+    EXPECT_EQ(TY_E_PERMISSION, ty_drop_mark(told.heap, "a"));
+    ASSERT_OK(ty_close(told.heap));
+    told.open();
+}
+
+// Any bit of the file may be wrong: it is refused, or does not matter.
+TEST(durable_marks, are_damaged) {
+    run told(9);
+    for (int i = 0; i < 40; i++)
+        told.step();
+    told.make();
+    ASSERT_OK(ty_close(told.heap));
+    told.heap = nullptr;
+    const uint64_t size = told.files.read_file(marks_path).size();
+    std::mt19937_64 random(2);
+    unsigned refused = 0;
+    for (int i = 0; i < effort(150) && !HasFailure(); i++) {
+        disk found(told.files.cut(os::sim_cut::keep_all));
+        const uint64_t page = random() % 4 == 0 ? random() % 2 : random() % (size / page_bytes);
+        found.flip(marks_path, page * page_bytes + random() % (page < 2 ? 120 : page_bytes));
+        ty_heap *heap = nullptr;
+        const ty_open_options options = found.options();
+        const ty_status status = ty_open(heap_path, &options, &heap, nullptr);
+        if (status != TY_OK) {
+            ASSERT_TRUE(status == TY_E_DAMAGED || status == TY_E_FORMAT) << ty_error_text();
+            refused++;
+            continue;
+        }
+        for (const std::string &name : names_of(heap)) {
+            const content before = content_of(heap);
+            const ty_status returned = ty_return_to(heap, name.c_str(), nullptr);
+            ASSERT_TRUE(returned == TY_OK || returned == TY_E_DAMAGED) << ty_error_text();
+            refused += returned == TY_E_DAMAGED;
+            ASSERT_TRUE(content_of(heap) == (returned == TY_OK ? told.marks[name].seen : before));
+        }
+        ASSERT_OK(ty_discard(heap));
+    }
+    EXPECT_GT(refused, 0u);
+}
+
+// Room that dropped marks had is used again.
+TEST(durable_marks, room_comes_back) {
+    run told(10);
+    auto *all = static_cast<char *>(ty_alloc(told.heap, 2 << 20));
+    ASSERT_NE(nullptr, all);
+    ASSERT_OK(mark(told.heap, "first"));
+    uint64_t most = 0;
+    for (int i = 0; i < 40; i++) {
+        memset(all, i + 1, 1 << 20);
+        ASSERT_OK(mark(told.heap, "next"));
+        ASSERT_OK(ty_run_background_work(told.heap));
+        ASSERT_OK(ty_drop_mark(told.heap, "next"));
+        const uint64_t size = told.files.read_file(marks_path).size();
+        most = i == 3 ? size : most;
+        if (i > 3) {
+            EXPECT_LE(size, most + (64 << 10));
+        }
+    }
+}
+
+} // namespace taiyen::test
