@@ -64,7 +64,7 @@ mapping::~mapping() {
         munmap(data_, bytes_);
 }
 
-write_tracking::write_tracking(const mapping &range) : range_(range), part_(4096) {
+write_tracking::write_tracking(const mapping &range, page_kind kind) : range_(range), kind_(kind), part_(4096) {
     userfault_ = static_cast<int>(syscall(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK | user_mode_only));
     if (userfault_ < 0)
         throw unavailable(reason("userfaultfd is refused"));
@@ -100,8 +100,8 @@ const std::vector<page_range> &write_tracking::collect() {
     scan.end = scan.start + range_.bytes();
     scan.vec = reinterpret_cast<uint64_t>(part_.data());
     scan.vec_len = part_.size();
-    scan.category_inverted = page_file;
-    scan.category_mask = page_written | page_file;
+    scan.category_inverted = kind_ == page_kind::private_copy ? page_file : 0;
+    scan.category_mask = page_written | scan.category_inverted;
     scan.category_anyof_mask = page_present | page_swapped;
     scan.return_mask = page_written;
     while (scan.start < scan.end) {

@@ -34,19 +34,23 @@ struct page_range {
     uint64_t categories;
 };
 
+// Which written pages are found. To tell private copies from pages of the file takes the kernel several times as long.
+enum class page_kind { private_copy, any };
+
 // userfaultfd write-protection in its asynchronous mode, and PAGEMAP_SCAN, over one mapping.
 class write_tracking {
 public:
     // Throws `unavailable` if the kernel or a sandbox refuses.
-    explicit write_tracking(const mapping &range);
+    explicit write_tracking(const mapping &range, page_kind kind = page_kind::private_copy);
     write_tracking(const write_tracking &) = delete;
     ~write_tracking();
 
-    // The private copies that were written since the last call; write-protects them again in the same pass.
+    // The pages that were written since the last call; write-protects them again in the same pass.
     const std::vector<page_range> &collect();
 
 private:
     const mapping &range_;
+    page_kind kind_;
     int userfault_ = -1;
     int pagemap_ = -1;
     std::vector<page_range> found_;

@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <fstream>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -134,6 +135,13 @@ double field_of(const char *file, const char *format) {
     return static_cast<double>(value);
 }
 
+// A worker that was killed may have left children that would not end by themselves: stopped ones.
+void end_children() {
+    std::ifstream list("/proc/self/task/" + std::to_string(getpid()) + "/children");
+    for (pid_t child = 0; list >> child;)
+        kill(child, SIGKILL);
+}
+
 } // namespace
 
 std::vector<double> in_child(const std::function<std::vector<double>()> &work) {
@@ -221,8 +229,9 @@ int supervise(const std::string &folder, const std::function<int()> &work) {
     sigprocmask(SIG_SETMASK, &before, nullptr);
     int status = wait_for(worker);
     supervised = 0;
-    while (waitpid(-1, nullptr, 0) > 0 || errno == EINTR) {
-    }
+    do
+        end_children();
+    while (waitpid(-1, nullptr, 0) > 0 || errno == EINTR);
     std::error_code ignored; // nothing more can be done about it
     std::filesystem::remove_all(folder, ignored);
     if (caught != 0)

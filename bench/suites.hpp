@@ -30,6 +30,7 @@ namespace bench {
     TAIYEN_BENCH_TOGETHER(SUITE)                                                                                       \
     SUITE(transactional)                                                                                               \
     SUITE(undo)                                                                                                        \
+    SUITE(marks)                                                                                                       \
     SUITE(vectors)                                                                                                     \
     TAIYEN_BENCH_PACK(SUITE)
 

@@ -194,6 +194,10 @@ const expectation &expected(const std::string &suite) {
           "editing"},
          {"ns_per_entry", "mb_per_s", "free_ms", "undo_ms", "touch_ms", "given_back", "ns_per_command"},
          {"taiyen", "copies", "memcpy"}},
+        {"marks",
+         {"pages-100", "pages-1000", "pages-100000", "depth-0", "depth-1", "depth-10000"},
+         {"mark_ms", "change_ms", "return_ms", "ns_per_read"},
+         {"taiyen", "taiyen-volatile", "memcpy", "fork", "fork-huge"}},
         {"vectors",
          {"open", "query", "add-1", "add-1000"},
          {"open_ms", "first_query_us", "query_us", "add_ms", "durable_ms", "written"},
@@ -298,7 +302,7 @@ TEST_P(bench_test, json_has_every_case_and_subject) {
 
 INSTANTIATE_TEST_SUITE_P(suites, bench_test,
                          testing::Values("churn", "dirty", "watch", "snapshot", "open", "commit", "oltp", "together",
-                                         "transactional", "undo", "pack"),
+                                         "transactional", "undo", "marks", "pack"),
                          [](const auto &each) { return std::string(each.param); });
 
 TEST_F(bench_program, a_row_is_chosen_by_its_name_with_those_measured_together) {
