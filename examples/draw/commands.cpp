@@ -38,13 +38,16 @@ const session::command session::commands[] = {
     {"undo", "[N]", "take the last change back, or up to N of them", 0, 1, &session::undo},
     {"redo", "[N]", "do again what was undone last, or up to N of it", 0, 1, &session::redo},
     {"history", "", "what can be undone and redone", 0, 0, &session::history},
+    {"try", "", "what follows is only tried, all of it, until keep or back", 0, 0, &session::try_out},
+    {"keep", "", "keep what was tried", 0, 0, &session::keep},
+    {"back", "", "to the drawing and the history before the try", 0, 0, &session::back},
     {"save", "", "make the drawing durable, its history with it", 0, 0, &session::save},
     {"export", "FILE.svg | FILE.png", "a picture", 1, 1, &session::export_to},
     {"info", "", "layers, sizes, history", 0, 0, &session::info},
     {"check", "", "check every structure, and the heap", 0, 0, &session::check},
     {"fingerprint", "", "of the content, and of all bytes in memory with their addresses", 0, 0, &session::fingerprint},
     {"help", "", "this list", 0, 0, &session::help},
-    {"quit", "", "save and leave", 0, 0, &session::quit},
+    {"quit", "", "save and leave; what is only tried is gone", 0, 0, &session::quit},
     {"abandon", "", "leave; what was not saved is gone", 0, 0, &session::abandon},
 };
 

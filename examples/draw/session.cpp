@@ -20,8 +20,11 @@ void session::execute(std::string_view text, std::ostream &out) {
 }
 
 void session::close() {
-    if (!abandoned_)
-        file_.close();
+    if (abandoned_)
+        return;
+    if (trying_)
+        back({});
+    file_.close();
 }
 
 std::vector<entity *> session::selected() const {
@@ -202,7 +205,43 @@ std::string session::redo(const words &how_often) {
     return said;
 }
 
+namespace {
+
+constexpr const char *before_try = "before the try";
+
+void require(bool trying) {
+    if (!trying)
+        throw failure("nothing is being tried");
+}
+
+} // namespace
+
+// The history of undo is in the heap, and goes back with the rest.
+std::string session::try_out(const words &) {
+    if (trying_)
+        throw failure("something is being tried already; keep or back ends that");
+    demo::check(ty_mark(heap(), before_try, nullptr));
+    trying_ = true;
+    return "what follows is only tried, until keep or back\n";
+}
+
+std::string session::keep(const words &) {
+    require(trying_);
+    demo::check(ty_drop_mark(heap(), before_try));
+    trying_ = false;
+    return "kept\n";
+}
+
+std::string session::back(const words &) {
+    require(trying_);
+    demo::check(ty_return_to(heap(), before_try, nullptr));
+    keep({});
+    return "as it was before the try\n";
+}
+
 std::string session::save(const words &) {
+    if (trying_)
+        throw failure("what is only tried is not saved; keep or back ends that");
     demo::check(ty_snapshot(heap()));
     return "saved\n";
 }

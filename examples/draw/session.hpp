@@ -21,7 +21,8 @@ public:
 
     // After the command quit or abandon.
     bool is_ended() const { return ended_; }
-    // Saves and closes, unless the drawing is abandoned. A session that is not closed leaves what was saved last.
+    // Saves and closes, unless the drawing is abandoned; what is only tried is not saved. A session that is not closed
+    // leaves what was saved last.
     void close();
 
     ty_heap *heap() const { return file_.get(); }
@@ -66,6 +67,9 @@ private:
     std::string undo(const words &);
     std::string redo(const words &);
     std::string history(const words &);
+    std::string try_out(const words &);
+    std::string keep(const words &);
+    std::string back(const words &);
     std::string save(const words &);
     std::string export_to(const words &);
     std::string info(const words &);
@@ -78,6 +82,7 @@ private:
     demo::heap_file file_;
     drawing *drawing_;
     std::vector<uint64_t> selection_; // ids; what undo or redo removes is no longer selected
+    bool trying_ = false;             // the heap has a mark
     bool ended_ = false;
     bool abandoned_ = false;
 };

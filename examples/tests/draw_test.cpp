@@ -217,6 +217,38 @@ TEST_F(draw_test, reports_its_history) {
     EXPECT_EQ(run("redo 0"), "");
 }
 
+TEST_F(draw_test, tries_and_goes_back) {
+    run("select France; move 1 0");
+    survey before = look();
+    run("try; select all; rotate 10; layer add more; select layer borders; delete; undo 4; select Spain; delete");
+    EXPECT_NE(look().content, before.content);
+    EXPECT_EQ(run("back"), "as it was before the try\n");
+    EXPECT_EQ(look().memory, before.memory);
+    EXPECT_EQ(demo::live_blocks_of(session_->heap()), before.blocks);
+    EXPECT_EQ(history_of(session_->heap()).size(), 2u);
+    EXPECT_EQ(run("check").substr(0, 12), "all is sound");
+    EXPECT_EQ(run("undo; redo"), "undone: move France\ndone again: move France\n");
+
+    EXPECT_EQ(run("try; select Spain; delete; keep"),
+              "what follows is only tried, until keep or back\nselected Spain\ndelete Spain\nkept\n");
+    EXPECT_EQ(run("undo"), "undone: delete Spain\n");
+    EXPECT_EQ(look().memory, before.memory);
+    EXPECT_EQ(refusal("back"), "nothing is being tried");
+    EXPECT_EQ(refusal("keep"), "nothing is being tried");
+    EXPECT_NE(refusal("try; try").find("already"), std::string::npos);
+    EXPECT_NE(refusal("save").find("only tried"), std::string::npos);
+}
+
+TEST_F(draw_test, what_is_only_tried_is_not_saved) {
+    survey before = look();
+    run("try; select all; delete");
+    session_->close();
+    session_.emplace(folder_.file("map.ty"));
+    EXPECT_EQ(look().memory, before.memory);
+    run("try; select all; delete; keep; undo");
+    EXPECT_EQ(look().memory, before.memory);
+}
+
 TEST_F(draw_test, hides_layers_in_pictures) {
     std::string path = folder_.file("map.svg");
     run("export \"" + path + "\"");
