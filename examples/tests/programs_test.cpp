@@ -20,6 +20,7 @@ const std::string demo = ATLAS_DEMO;
 const std::string ledger_demo = LEDGER_DEMO;
 const std::string draw = DRAW;
 const std::string draw_demo = DRAW_DEMO;
+const std::string flame = FLAME;
 const std::string notes = NOTES;
 
 TEST(atlas_demo, proves_a_few_rounds) {
@@ -148,6 +149,30 @@ TEST(draw, refuses_with_a_reason) {
     EXPECT_EQ(no_script.status, 1);
     EXPECT_TRUE(has(no_script, "none: No such file or directory")) << no_script.output;
     EXPECT_NE(run(draw).status, 0);
+}
+
+// Steps that failed have left nothing behind: no cell has burnt too much at once, the flame has the speed of theory,
+// and two runs end as one does.
+TEST(flame, goes_back_and_goes_on) {
+    temporary_folder folder;
+    outcome whole = run(flame + " " + folder.file("a.ty") + " 300");
+    ASSERT_EQ(whole.status, 0) << whole.output;
+    unsigned long steps = 0, returns = 0;
+    double most = 0, speed = 0, theory = 0;
+    ASSERT_EQ(std::sscanf(whole.output.c_str(),
+                          "after %lu steps and %lu returns: time %*f, %*u cells, at most %lf burnt at once\n"
+                          "speed %lf; that of theory is %lf",
+                          &steps, &returns, &most, &speed, &theory),
+              5)
+        << whole.output;
+    EXPECT_EQ(steps, 300u);
+    EXPECT_GT(returns, 10u);
+    EXPECT_LE(most, 0.05);
+    EXPECT_NEAR(speed, theory, 0.05 * theory);
+    EXPECT_EQ(run(flame + " " + folder.file("b.ty") + " 100").status, 0);
+    EXPECT_EQ(run(flame + " " + folder.file("b.ty") + " 200").output, whole.output);
+    EXPECT_EQ(run(flame + " " + folder.file("no/a.ty") + " 1").status, 1);
+    EXPECT_EQ(run(flame + " " + folder.file("a.ty") + " some").status, 2);
 }
 
 TEST(notes, keeps_lines) {
