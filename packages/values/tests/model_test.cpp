@@ -124,6 +124,24 @@ TEST_F(in_files, stamps_never_come_twice) {
     EXPECT_EQ(seen.end(), std::adjacent_find(seen.begin(), seen.end()));
 }
 
+// VA15: who keeps something by the number of a container or array is not led to another one.
+TEST_F(in_files, numbers_never_come_twice) {
+    open(TY_TRANSACTIONAL);
+    const uint64_t shape[] = {5};
+    std::vector<uint32_t> seen;
+    for (int round = 0; round < 20; ++round) {
+        taiyen::transaction txn = heap->begin().value();
+        for (const value made :
+             {values->make_container(value_kind::list).value(), values->make_array("d", 8, shape, 1).value()}) {
+            seen.push_back(taiyen::container_id(made));
+            ASSERT_TRUE(values->discard(made));
+        }
+        ASSERT_TRUE(round % 3 ? txn.commit() : txn.rollback());
+    }
+    std::sort(seen.begin(), seen.end());
+    EXPECT_EQ(seen.end(), std::adjacent_find(seen.begin(), seen.end()));
+}
+
 // Records beside plain bytes; each change is a transaction (a step of undo), and some are taken back.
 class record_changes {
 public:

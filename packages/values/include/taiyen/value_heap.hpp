@@ -355,6 +355,11 @@ private:
         const bool known = last_stamp_ > space_->stamp && !detail::fault("stamp_repeats_after_a_rollback");
         return (known ? last_stamp_ : space_->stamp) + 1;
     }
+    // VA15: no number comes twice in a run, also after a rollback or a return to a mark.
+    std::uint32_t next_id() {
+        const bool known = last_id_ > space_->last_id && !detail::fault("number_of_a_container_comes_again");
+        return space_->last_id = last_id_ = (known ? last_id_ : space_->last_id) + 1;
+    }
     // VA11: a key that is remembered is a live block. A stamp that is not the last one shows a rollback or an undo:
     // remembered blocks may be gone.
     void look_at_stamp() {
@@ -389,6 +394,7 @@ private:
     bool read_only_ = false;
     std::uint32_t planned_ = 0; // containers that will be counted
     std::uint64_t last_stamp_ = 0;
+    std::uint32_t last_id_ = 0;
     freed_callback *freed_ = nullptr;
     void *freed_context_ = nullptr;
     unpacked_callback *unpacked_ = nullptr;

@@ -192,7 +192,7 @@ inline result<value> value_heap::make_array(std::string_view type, std::uint32_t
     made.item_size = item_size;
     made.dimensions = dimensions;
     std::memcpy(made.type, type.data(), type.size());
-    if (begin_write())
+    if (begin_write() || declare(&space_->last_id, sizeof space_->last_id))
         return error::last();
     const std::size_t size = detail::value_array::data_offset + made.size;
     void *block = undo_         ? ty_undo_alloc_aligned(heap_, size, 64)
@@ -203,6 +203,7 @@ inline result<value> value_heap::make_array(std::string_view type, std::uint32_t
         return error::last();
     if (!txn_ && (undo_ || size < 4096))
         std::memset(block, 0, size);
+    made.id = next_id();
     std::memcpy(block, &made, sizeof made);
     return value::block(block);
 }
@@ -216,7 +217,7 @@ inline result<value> value_heap::make_container(value_kind kind) {
     if (!container)
         return error::last();
     touch();
-    *container = {detail::new_head(kind), nullptr, 0, 0, short_stamp(), ++space_->last_id};
+    *container = {detail::new_head(kind), nullptr, 0, 0, short_stamp(), next_id()};
     return value::block(container);
 }
 

@@ -88,7 +88,7 @@ struct value_container {
     std::uint32_t count;   // values; of a dict, pairs
     std::uint32_t suspect; // its place in the list of suspects, which may be in cycles, from 1 on; 0: not in the list
     std::uint32_t stamp;   // changes with each change of the count or of the order
-    std::uint32_t id;      // unique among the last four thousand million containers of the heap
+    std::uint32_t id;      // unique among the last four thousand million containers and arrays of the heap
 };
 
 struct value_items { // of a list
@@ -126,6 +126,8 @@ struct value_array {
     std::uint32_t item_size;
     std::uint32_t dimensions;
     std::uint64_t shape[8];
+    std::uint32_t id; // as of containers
+    std::uint32_t reserved;
     static constexpr std::size_t data_offset = 128;
     void *data() { return reinterpret_cast<char *>(this) + data_offset; }
     const void *data() const { return reinterpret_cast<const char *>(this) + data_offset; }
@@ -161,7 +163,7 @@ inline constexpr const char *values_root_name = "taiyen.values";
 static_assert(sizeof(value) == 8 && sizeof(value_head) == 8);
 static_assert(sizeof(value_data) == 16 && sizeof(value_tuple) == 16 && sizeof(value_container) == 32);
 static_assert(sizeof(value_items) == 8 && sizeof(value_ring) == 16 && sizeof(value_table) == 16);
-static_assert(sizeof(value_array) == 104 && sizeof(value_space) == 120);
+static_assert(sizeof(value_array) == 112 && sizeof(value_space) == 120);
 
 // The first byte of what a value refers to, which may be a place within a packed block.
 inline std::uint8_t kind_byte(const void *at) {

@@ -142,10 +142,12 @@ struct packed_view {
 
 } // namespace detail
 
-// A number that no container has that is created later in the heap; for a packed one, a number derived from its
-// content. Together with the address, it identifies a container, also after a rollback.
+// Of a container or array: a number that none has that is created later in the run; for a packed one, a number derived
+// from its content. Together with the address, it identifies a container, also after a rollback or a return to a mark.
 inline std::uint32_t container_id(value v) {
     const detail::value_head *head = detail::head_of(v);
+    if (head->kind == static_cast<std::uint8_t>(value_kind::array))
+        return reinterpret_cast<const detail::value_array *>(head)->id;
     if (!is_packed(v))
         return reinterpret_cast<const detail::value_container *>(head)->id;
     const auto *from = reinterpret_cast<const std::uint8_t *>(head);
