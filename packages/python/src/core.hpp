@@ -15,6 +15,7 @@
 #include <cstdint>
 #include <exception>
 #include <optional>
+#include <set>
 #include <string>
 #include <type_traits>
 #include <unordered_map>
@@ -149,6 +150,13 @@ private:
 // The greenlet that runs; nothing where the program has none.
 ref current_greenlet();
 
+// By what containers may have come or gone that nobody stored or released.
+enum class passage : std::uint8_t {
+    undo,     // or redo, or a rollback
+    back,     // to a state that led to the present one
+    elsewhere // to a state of another branch, or not known which
+};
+
 class heap {
 public:
     heap();
@@ -172,8 +180,9 @@ public:
     unsigned long transaction_thread = 0; // whose transaction it is
     unsigned long step_thread = 0;        // who has begun the program's open step
     std::uint64_t step_number = 0;        // of the last one of the program's
-    task_owner transaction_owner, step_owner;
-    ref task_variable;
+    unsigned long attempt_thread = 0;     // whose attempts are under way
+    task_owner transaction_owner, step_owner, attempt_owner;
+    ref task_variable, attempt_variable; // ContextVars, once they are needed; attempts have transactions within them
     ref change_greenlet;                 // whose change has the transaction or step under way, if it is a change's own
     unsigned inner_changes = 0;          // that have ended within a change's own transaction or step
     std::vector<unsigned long> changing; // threads that are within a change, each as often as it is
@@ -181,8 +190,9 @@ public:
     bool automatic = false;              // stores are found by themselves, since arrays are written to
     unsigned fork_number = 0;            // of the process that opened it
     unsigned busy = 0;                   // threads that are in the library without the GIL
-    unsigned main_waits = 0;             // the main thread waits for a transaction
-    std::size_t views = 0;               // of arrays, that Python has
+    std::set<std::uint64_t> turns;       // PY38: of those who wait for the heap to be free
+    std::uint64_t last_turn = 0;
+    std::size_t views = 0; // of arrays, that Python has
     std::optional<value_heap> values;
     std::unordered_map<const void *, proxy *> proxies;    // by address
     std::unordered_set<proxy *> displaced;                // that may come back, where others stand now
@@ -192,6 +202,11 @@ public:
     shape_memory shapes;
     std::vector<const layout *> layouts; // of records, by the heap's numbers, as far as they are known
     kept_values kept;
+    // PY37. The state of each mark has all arrays with numbers up to this one that the states after it have; 0: perhaps
+    // not.
+    std::unordered_map<std::string, std::uint32_t> marks;
+    std::vector<std::string> attempts; // marks of those under way, the outermost first
+    bool snapshot_has_values = false;  // the last one
     bool sweeps = true; // false: what is kept for nobody is more than the history holds; as long as there is one
 
     // Opened by a process that this one is a fork of: there is a copy of its memory here, and no more.
@@ -202,8 +217,11 @@ public:
     // Takes over a heap that was opened, and finds or makes its root dict. undo_bytes: what a history without a step is
     // to hold; 0: as it is.
     bool start(ty_heap *opened, std::size_t undo_bytes);
-    // What proxies learn after containers may have come or gone: a rollback, an undo, a redo.
-    void look_at_proxies();
+    // The history of undo that the heap holds, if any, is attached, and no step of it is open. undo_bytes: as for
+    // start(). False: there is an exception.
+    bool find_history(std::size_t undo_bytes);
+    // What proxies learn after containers may have come or gone.
+    void look_at_proxies(passage by = passage::undo);
     // PY36. After whatever may have ended what can be redone: objects that went by an undo do not come back then.
     void forget_undone();
     // Before a call of the heap releases a value: see `going`. False: there is an exception.
@@ -400,11 +418,31 @@ private:
 // HistoryFullError.
 int raise_history_full(const char *what);
 
+constexpr unsigned shortest_wait_us = 20;
+// Without the GIL, a moment that gets longer.
+void wait_a_moment(unsigned *pause_us);
+
+// PY38. While it lives, its maker waits for the heap to be free. Those who come later let it go first.
+class turn {
+public:
+    explicit turn(heap &of) : heap_(of), number_(++of.last_turn) { of.turns.insert(number_); }
+    ~turn() { heap_.turns.erase(number_); }
+    bool has_come() const { return *heap_.turns.begin() == number_ || fault("who_waits_for_the_heap_passed_over"); }
+    turn(const turn &) = delete;
+    turn &operator=(const turn &) = delete;
+
+private:
+    heap &heap_;
+    std::uint64_t number_;
+};
+
 // Begins a transaction of this thread; waits for those of others, and hears signals meanwhile. False: there is an
 // exception.
 bool begin_transaction(heap &of);
 // A transaction of this thread has ended.
 void transaction_ended(heap &of);
+// The heap has been closed (packages/python/src/marks.cpp).
+void marks_ended(heap &of);
 
 // After the begin of a transaction that finds stores by faults: sees to it that the library learns of these first,
 // whoever has set a handler since (faulthandler.enable); signals.cpp.

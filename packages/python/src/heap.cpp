@@ -52,7 +52,7 @@ bool is_at(const void *where, std::uint32_t id, value_kind kind) {
         return false;
     if (head->refs == 0 || head->flags & taiyen::detail::flag_emptied || taiyen::kind_of(v) != kind)
         return false;
-    return kind == value_kind::array || taiyen::container_id(v) == id;
+    return taiyen::container_id(v) == id;
 }
 
 bool is_there(proxy *p) {
@@ -94,7 +94,6 @@ private:
         of.transaction_open = false;
         of.transaction_thread = 0;
         of.transaction_owner.leave();
-        of.fresh_arrays.clear();
         of.look_at_proxies();
     }
 };
@@ -157,24 +156,29 @@ bool heap::start(ty_heap *opened, std::size_t undo_bytes) {
     handle = opened;
     kind = ty_heap_kind(opened);
     fork_number = forks;
-    if (kind != TY_TRANSACTIONAL && kind != TY_VOLATILE && !read_only) {
-        // A history that the heap holds is to know of all changes.
-        if (ty_undo_detach(opened, true) == TY_OK) {
-            ty_undo_options options = TY_UNDO_OPTIONS_INIT;
-            options.undo_bytes = undo_bytes;
-            ty_status status = ty_undo_attach(opened, undo_bytes ? &options : nullptr);
-            if (status == TY_E_EXISTS) { // it has steps
-                status = ty_undo_attach(opened, nullptr);
-                keeps_history = true;
-            }
-            if (status)
-                return raise_last() == 0;
-            undo_attached = true;
-            if (!fault("step_of_a_dead_process_stays_open") && !cancel_step_of_before())
-                return false;
+    return find_history(undo_bytes) && make_root();
+}
+
+// A history that the heap holds is to know of all changes.
+bool heap::find_history(std::size_t undo_bytes) {
+    ty_undo_stats stats{};
+    stats.struct_size = sizeof stats;
+    if (kind == TY_TRANSACTIONAL || read_only)
+        return true;
+    undo_attached = ty_get_undo_stats(handle, &stats) == TY_OK;
+    if (!undo_attached && ty_undo_detach(handle, true) == TY_OK) {
+        ty_undo_options options = TY_UNDO_OPTIONS_INIT;
+        options.undo_bytes = undo_bytes;
+        ty_status status = ty_undo_attach(handle, undo_bytes ? &options : nullptr);
+        if (status == TY_E_EXISTS) { // it has steps
+            status = ty_undo_attach(handle, nullptr);
+            keeps_history = true;
         }
+        if (status)
+            return raise_last() == 0;
+        undo_attached = true;
     }
-    return make_root();
+    return !undo_attached || fault("step_of_a_dead_process_stays_open") || cancel_step_of_before();
 }
 
 // PY17. A snapshot may hold the half of a step. Whoever was in it is gone, so it is taken back.
@@ -197,6 +201,7 @@ bool heap::make_root() {
     values->on_freed(note_freed, this);
     values->on_unpacked(note_unpacked, this);
     look_at_kept();
+    snapshot_has_values = !is_new;
     if (values->root().is_nothing() && !read_only) {
         if (!is_new && !one.begin())
             return false;
@@ -231,13 +236,14 @@ ty_undo_stats heap::undo_stats() const {
     return stats;
 }
 
-// PY1. PY8: shapes may be gone, too.
-void heap::look_at_proxies() {
+// PY1, PY37. PY8: shapes may be gone, too.
+void heap::look_at_proxies(passage by) {
     std::vector<proxy *> all(displaced.begin(), displaced.end());
     for (const auto &[block, p] : proxies)
         all.push_back(p);
     if (!fault("shapes_of_before_a_rollback_used"))
         shapes.forget();
+    fresh_arrays.clear();
     ++taken_back;
     has_undone = false;
     std::vector<ref> with_rows;
@@ -252,6 +258,9 @@ void heap::look_at_proxies() {
             p->state = proxy_state::alive;
             if (p->kind == value_kind::records && !is_going(p))
                 with_rows.push_back(ref::borrowed(reinterpret_cast<PyObject *>(p)));
+        } else if (by != passage::undo && !fault("what_a_return_took_away_comes_back")) {
+            p->state = proxy_state::gone;
+            continue;
         } else if (p->state == proxy_state::alive && !fault("proxy_of_what_was_rolled_back_is_alive")) {
             p->state = undo_attached ? proxy_state::undone : proxy_state::gone;
         }
@@ -264,7 +273,7 @@ void heap::look_at_proxies() {
     }
     look_at_kept();
     for (const ref &records : with_rows) // some may go with their last row
-        look_at_rows(as_proxy(records.get()));
+        look_at_rows(as_proxy(records.get()), by == passage::elsewhere && !fault("row_of_another_branch"));
 }
 
 // PY1, PY36. Whether there is anything to redo is asked only where something has gone by an undo: else a step would
@@ -297,7 +306,8 @@ bool check_not_taken_back(const heap &of, std::uint64_t taken_back) {
         return false;
     if (of.taken_back == taken_back)
         return true;
-    PyErr_SetString(PyExc_RuntimeError, "what was stored before was taken back meanwhile, by a rollback or an undo");
+    PyErr_SetString(PyExc_RuntimeError,
+                    "what was stored before was taken back meanwhile, by a rollback, an undo or a return to a mark");
     return false;
 }
 
@@ -312,24 +322,23 @@ bool unchanged::check(const char *what) const {
 
 namespace {
 
-constexpr useconds_t shortest_wait_us = 20, longest_wait_us = 1000;
-
-// Without the GIL, a moment that gets longer.
-void wait_a_moment(useconds_t *pause) {
-    {
-        const without_gil others;
-        usleep(*pause);
-    }
-    *pause = *pause * 2 < longest_wait_us ? *pause * 2 : longest_wait_us;
-}
+constexpr unsigned longest_wait_us = 1000;
 
 } // namespace
+
+void wait_a_moment(unsigned *pause_us) {
+    {
+        const without_gil others;
+        usleep(*pause_us);
+    }
+    *pause_us = std::min(*pause_us * 2, longest_wait_us);
+}
 
 // PY13.
 bool heap::wait_for_changes(bool hears_signals) {
     const unsigned long me = PyThread_get_thread_ident();
     const auto is_others = [me](unsigned long thread) { return thread != me; };
-    useconds_t pause = shortest_wait_us;
+    unsigned pause = shortest_wait_us;
     while (!fault("changes_of_threads_mix") && std::any_of(changing.begin(), changing.end(), is_others)) {
         wait_a_moment(&pause);
         if (!check() || (hears_signals && PyErr_CheckSignals()))
@@ -338,38 +347,39 @@ bool heap::wait_for_changes(bool hears_signals) {
     return true;
 }
 
-// PY15. Signals are heard by the main thread alone, which therefore asks again and again; the others wait in the
-// library, and let it go first.
+namespace {
+
+// PY15, PY38. Signals are heard by the main thread alone, which therefore asks again and again; the others wait in the
+// library. TY_E_BUSY: there is an exception, of a signal.
+ty_status wait_for_transaction(heap &of, const ty_txn_options &no_wait, ty_txn **txn) {
+    std::optional<turn> own(of);
+    unsigned pause = shortest_wait_us;
+    for (;;) {
+        if (own->has_come() && !is_main_thread())
+            break;
+        const ty_status status = own->has_come() ? ty_begin(of.handle, &no_wait, txn) : TY_E_BUSY;
+        if (status != TY_E_BUSY)
+            return status;
+        wait_a_moment(&pause);
+        if (PyErr_CheckSignals())
+            return TY_E_BUSY;
+    }
+    own.reset(); // who asks finds that this one waits
+    const without_gil others;
+    return ty_begin(of.handle, nullptr, txn);
+}
+
+} // namespace
+
 bool begin_transaction(heap &of) {
-    ty_txn_options options = TY_TXN_OPTIONS_INIT;
-    options.no_wait = true;
+    ty_txn_options no_wait = TY_TXN_OPTIONS_INIT;
+    no_wait.no_wait = true;
     ty_txn *txn = nullptr;
-    ty_status status = ty_begin(of.handle, &options, &txn);
-    useconds_t pause = shortest_wait_us;
+    ty_status status = of.turns.empty() ? ty_begin(of.handle, &no_wait, &txn) : TY_E_BUSY;
     if (status == TY_E_BUSY) {
         ++of.busy;
-        if (is_main_thread()) {
-            ++of.main_waits;
-            bool good = true;
-            while (good && (status = ty_begin(of.handle, &options, &txn)) == TY_E_BUSY) {
-                wait_a_moment(&pause);
-                good = PyErr_CheckSignals() == 0;
-            }
-            --of.main_waits;
-            --of.busy;
-            if (!good)
-                return false;
-        } else {
-            for (unsigned i = 0; of.main_waits && i < 20; ++i) {
-                const without_gil others;
-                usleep(longest_wait_us);
-            }
-            {
-                const without_gil others;
-                status = ty_begin(of.handle, nullptr, &txn);
-            }
-            --of.busy;
-        }
+        status = wait_for_transaction(of, no_wait, &txn);
+        --of.busy;
     }
     if (status)
         return raise_last() == 0;
@@ -379,10 +389,8 @@ bool begin_transaction(heap &of) {
     of.transaction_given_up = false;
     ++of.transaction_number;
     of.transaction_thread = PyThread_get_thread_ident();
-    if (was_lost && of.values) {
-        of.fresh_arrays.clear();
+    if (was_lost && of.values)
         of.look_at_proxies();
-    }
     if (of.automatic)
         keep_fault_handler();
     ++opened_here.count;
@@ -420,29 +428,38 @@ bool heap::check_task() {
     const unsigned long me = PyThread_get_thread_ident();
     const bool is_mine = transaction_open && transaction_thread == me;
     const bool is_step = step_thread == me;
-    const bool is_here = (!is_mine || transaction_owner.is_here()) && (!is_step || step_owner.is_here());
+    const bool here_in_transaction = !is_mine || transaction_owner.is_here();
+    const bool here_in_step = !is_step || step_owner.is_here();
+    const bool here_in_attempt = attempt_thread != me || attempt_owner.is_here();
     if (PyErr_Occurred() || !check())
         return false;
-    if (is_here)
-        return true;
-    raise_own(TY_E_BUSY,
-              is_step ? "a step of another task of this thread is open, and this change would be a part of it, and be "
-                        "taken back with it"
-                      : "a transaction of another task of this thread is under way, and this change would be a part of "
-                        "it, and be rolled back with it",
-              is_step ? "end the step before its task waits (an await, a switch), or have an asyncio.Lock around steps "
-                        "and changes"
-                      : "end the transaction before its task waits (an await, a switch), have an asyncio.Lock around "
-                        "transactions and changes, or make the change in another thread, asyncio.to_thread");
-    return false;
+    if (!here_in_transaction)
+        raise_own(TY_E_BUSY,
+                  "a transaction of another task of this thread is under way, and this change would be a part of it, "
+                  "and be rolled back with it",
+                  "end the transaction before its task waits (an await, a switch), have an asyncio.Lock around "
+                  "transactions and changes, or make the change in another thread, asyncio.to_thread");
+    else if (!here_in_step)
+        raise_own(TY_E_BUSY,
+                  "a step of another task of this thread is open, and this change would be a part of it, and be taken "
+                  "back with it",
+                  "end the step before its task waits (an await, a switch), or have an asyncio.Lock around steps and "
+                  "changes");
+    else if (!here_in_attempt)
+        raise_own(TY_E_BUSY,
+                  "an attempt of another task of this thread is under way, and this change would be a part of it, and "
+                  "go with it",
+                  "end the attempt before its task waits (an await, a switch), or have an asyncio.Lock around attempts "
+                  "and changes");
+    return here_in_transaction && here_in_step && here_in_attempt;
 }
 
 bool change::begin() {
     if (!heap_.check())
         return false;
     heap_.take_back_given_up();
-    if ((heap_.transaction_open || heap_.step_thread) && !fault("change_of_another_task_taken_in") &&
-        !heap_.check_task())
+    if ((heap_.transaction_open || heap_.step_thread || heap_.attempt_thread) &&
+        !fault("change_of_another_task_taken_in") && !heap_.check_task())
         return false;
     if (heap_.read_only) {
         raise_own(TY_E_PERMISSION, "the heap is open for reading only", "open it for writing to change it");
@@ -606,7 +623,6 @@ void change::cancel_step() {
     if (heap_.values)
         heap_.values->record_undo(false);
     [[maybe_unused]] const ty_status status = ty_undo_cancel(heap_.handle); // an exception reports what failed
-    heap_.fresh_arrays.clear();
     heap_.look_at_proxies();
     heap_.forget_undone();
 }

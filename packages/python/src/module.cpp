@@ -1,12 +1,9 @@
 // The module: heaps, bound with nanobind, and the rest of the package's C++. taiyen/__init__.py makes Python's face of
 // it.
+#include "module.hpp"
 #include "objects.hpp"
 
-#include <nanobind/nanobind.h>
-#include <nanobind/stl/string.h>
-
 #include <algorithm>
-#include <cstring>
 #include <taiyen/distributed.h>
 #include <unistd.h>
 #ifdef TAIYEN_PYTHON_PACK
@@ -24,11 +21,11 @@ nb::object dlpack(const nb::object &view, const std::string &type); // dlpack.cp
 namespace {
 
 using typy::heap;
+using typy::must;
+using typy::must_be_ok;
+using typy::must_not_change;
+using typy::text_of;
 
-void must(bool good) {
-    if (!good)
-        throw nb::python_error();
-}
 // A call of the library without the GIL.
 template <class Function>
 void call(heap &of, Function &&function) {
@@ -41,18 +38,8 @@ void call(heap &of, Function &&function) {
     --of.busy;
     must(status == TY_OK || typy::raise_last() == 0);
 }
-void must_be_ok(ty_status status) {
-    must(status == TY_OK || typy::raise_last() == 0);
-}
 
 // ---- Opening and closing.
-
-// A text of the library: names of files in it may be any bytes.
-nb::str text_of(const char *text) {
-    PyObject *made = PyUnicode_DecodeUTF8(text, static_cast<Py_ssize_t>(std::strlen(text)), "replace");
-    must(made);
-    return nb::steal<nb::str>(made);
-}
 
 std::string bytes_of(const nb::bytes &bytes) {
     return {static_cast<const char *>(bytes.data()), bytes.size()};
@@ -160,11 +147,9 @@ void end_heap(heap &of, bool discards) {
     must(of.check_no_views("a heap with views of arrays cannot be closed"));
     if (!of.busy && !of.transaction_open && !discards && !of.is_changing())
         sweep(of);
-    if ((of.busy && !taiyen::detail::fault("heap_closed_while_a_thread_waits")) || (of.transaction_open && !discards)) {
-        typy::raise_own(TY_E_BUSY, "a heap cannot be closed while a transaction or a call is under way",
-                        "end it first, in its thread");
-        throw nb::python_error();
-    }
+    if ((of.busy && !taiyen::detail::fault("heap_closed_while_a_thread_waits")) || (of.transaction_open && !discards))
+        typy::refuse(TY_E_BUSY, "a heap cannot be closed while a transaction or a call is under way",
+                     "end it first, in its thread");
     ty_heap *handle = std::exchange(of.handle, nullptr); // nobody uses it any more
     ++of.taken_back;
     ty_status status;
@@ -181,6 +166,7 @@ void end_heap(heap &of, bool discards) {
     of.transaction_thread = of.step_thread = 0;
     of.transaction_owner.leave();
     of.step_owner.leave();
+    typy::marks_ended(of);
 }
 
 // PY5: in a forked child, too, which gives up its copy.
@@ -220,6 +206,7 @@ std::uint64_t snapshot(heap &of) {
     else
         must_be_ok(ty_snapshot_start(of.handle, &epoch));
     call(of, [&] { return ty_snapshot_wait(of.handle, epoch); });
+    of.snapshot_has_values = true;
     return epoch;
 }
 
@@ -231,18 +218,15 @@ void must_not_nest(heap &of) {
     if (!ty_current_txn(of.handle))
         return;
     must(of.check_task());
-    typy::raise_own(TY_E_BUSY, "a transaction of this thread is under way: they do not nest",
-                    "end it first, or do all in it");
-    throw nb::python_error();
+    typy::refuse(TY_E_BUSY, "a transaction of this thread is under way: they do not nest",
+                 "end it first, or do all in it");
 }
 
 void begin(heap &of) {
     must(of.check());
-    if (of.kind != TY_TRANSACTIONAL) {
-        typy::raise_own(TY_E_ARGUMENT, "this heap has no transactions",
-                        "open it with kind=\"transactional\"; or use step() and undo() in a snapshot heap");
-        throw nb::python_error();
-    }
+    if (of.kind != TY_TRANSACTIONAL)
+        typy::refuse(TY_E_ARGUMENT, "this heap has no transactions",
+                     "open it with kind=\"transactional\"; or use step() and undo() in a snapshot heap");
     must_not_nest(of);
     typy::task_owner owner; // PY35. Whoever it is, asking may have run code
     must(owner.enter(&of.task_variable));
@@ -254,22 +238,9 @@ void begin(heap &of) {
 ty_txn *own_transaction(heap &of) {
     must(of.check());
     ty_txn *txn = ty_current_txn(of.handle);
-    if (!txn) {
-        typy::raise_own(TY_E_ARGUMENT, "this thread has no transaction under way", "begin one in this thread");
-        throw nb::python_error();
-    }
+    if (!txn)
+        typy::refuse(TY_E_ARGUMENT, "this thread has no transaction under way", "begin one in this thread");
     return txn;
-}
-
-// What ends a transaction or step, or goes from one state of the heap to another, is not to come within a change: of
-// this thread it is refused, those of other threads are waited for.
-void must_not_change(heap &of, bool hears_signals = true) {
-    must(of.wait_for_changes(hears_signals));
-    if (of.is_changing()) {
-        typy::raise_own(TY_E_BUSY, "a change of this heap is under way in this thread",
-                        "do it after that, and not in what is called while something is stored");
-        throw nb::python_error();
-    }
 }
 
 std::uint64_t commit(heap &of, bool wait) {
@@ -324,8 +295,7 @@ void must_not_nest_step(heap &of) {
     if (!of.step_open)
         return;
     must(of.check_task());
-    typy::raise_own(TY_E_BUSY, "a step is open already: they do not nest", "end it first, or do all in it");
-    throw nb::python_error();
+    typy::refuse(TY_E_BUSY, "a step is open already: they do not nest", "end it first, or do all in it");
 }
 
 void step_begin(heap &of, const std::string &label, std::size_t bytes) {
@@ -369,9 +339,8 @@ void undo_or_redo(heap &of, bool undoes) {
     must(of.check());
     if (!of.undo_attached && !of.read_only &&
         of.kind != TY_TRANSACTIONAL) { // an attach would make each change a step from now on
-        typy::raise_own(TY_E_NOT_FOUND, undoes ? "there is nothing to undo" : "there is nothing to redo",
-                        "make changes in steps: with heap.step()");
-        throw nb::python_error();
+        typy::refuse(TY_E_NOT_FOUND, undoes ? "there is nothing to undo" : "there is nothing to redo",
+                     "make changes in steps: with heap.step()");
     }
     must_not_change(of);
     must(of.check_no_views("with views of arrays, nothing can be undone or redone")); // after what may have waited
@@ -383,10 +352,8 @@ void undo_or_redo(heap &of, bool undoes) {
 
 void clear_history(heap &of) {
     must(of.check());
-    if (of.step_open) {
-        typy::raise_own(TY_E_BUSY, "a step is under way", "end it first");
-        throw nb::python_error();
-    }
+    if (of.step_open)
+        typy::refuse(TY_E_BUSY, "a step is under way", "end it first");
     if (!of.undo_attached)
         return;
     must_be_ok(ty_undo_detach(of.handle, false));
@@ -408,11 +375,10 @@ struct transaction_scope {
 // PY33. A generator, say, may be closed by another thread than the one that went into its `with`.
 void give_up_transaction(heap &of) {
     of.transaction_given_up = true;
-    typy::raise_own(
+    typy::refuse(
         TY_E_BUSY, "a transaction was left in another thread than the one that began it",
         "it is taken back by the next change, begin or close in its thread, or when that ends; leave the `with` "
         "where it was entered");
-    throw nb::python_error();
 }
 void exit_transaction(transaction_scope &self, bool failed) {
     heap &of = self.of();
@@ -427,11 +393,9 @@ void exit_transaction(transaction_scope &self, bool failed) {
             rollback(of);
         return;
     }
-    if (of.is_usable() && ty_current_txn(of.handle) && !is_open()) {
-        typy::raise_own(TY_E_ARGUMENT, "the transaction has ended already, and another one is under way",
-                        "leave each `with` once");
-        throw nb::python_error();
-    }
+    if (of.is_usable() && ty_current_txn(of.handle) && !is_open())
+        typy::refuse(TY_E_ARGUMENT, "the transaction has ended already, and another one is under way",
+                     "leave each `with` once");
     try {
         self.lsn = commit(of, self.wait);
     } catch (nb::python_error &error) {
@@ -705,8 +669,8 @@ NB_MODULE(_core, module) {
     ty_dtxn_resolve();            // a heap may be one of a group of another program's
     nb::set_leak_warnings(false); // heaps may live until the interpreter ends
     module.attr("library_version") = ty_version();
-    nb::class_<heap>(module, "HeapBase", nb::is_weak_referenceable())
-        .def(nb::init<>())
+    typy::bound_heap heaps(module, "HeapBase", nb::is_weak_referenceable());
+    heaps.def(nb::init<>())
         .def("_open", open_heap)
         .def("_volatile", make_volatile)
         .def("_close", close_heap)
@@ -741,6 +705,7 @@ NB_MODULE(_core, module) {
         .def_prop_ro("_undo_attached", [](const heap &of) { return of.undo_attached; })
         .def_prop_ro("_in_step", [](const heap &of) { return of.step_open; });
     bind_scopes(module);
+    typy::bind_marks(module, heaps);
     module.def("info", info);
     module.def("dlpack", typy::dlpack);
 #ifdef TAIYEN_PYTHON_PACK

@@ -33,7 +33,8 @@ heap *refuse_use(const proxy *p) {
     if (!p->owner)
         raise_own(status_deleted, "the object was not made by a heap", "take it from a heap");
     else if (p->owner->check())
-        raise_own(status_deleted, "what this stands for was deleted from the heap, by a rollback or an undo",
+        raise_own(status_deleted,
+                  "what this stands for was deleted from the heap, by a rollback, an undo or a return to a mark",
                   "look it up again");
     return nullptr;
 }
@@ -72,7 +73,6 @@ PyObject *proxy_new(PyTypeObject *type, PyObject *, PyObject *) {
 
 PyObject *proxy_of(heap &of, value v) {
     const value_kind kind = taiyen::kind_of(v);
-    const bool is_array = kind == value_kind::array;
     const layout *records_layout = nullptr;
     if (kind == value_kind::records) {
         const unchanged as_before(of);
@@ -83,7 +83,7 @@ PyObject *proxy_of(heap &of, value v) {
     proxy *&slot = of.proxies[v.address()];
     if (slot && !is_going(slot)) {
         const bool same = slot->state == proxy_state::alive && slot->kind == kind &&
-                          (is_array || taiyen::is_packed(v) || slot->id == taiyen::container_id(v));
+                          (taiyen::is_packed(v) || slot->id == taiyen::container_id(v));
         if (same)
             return Py_NewRef(reinterpret_cast<PyObject *>(slot));
         if (slot->state == proxy_state::alive)
@@ -102,7 +102,7 @@ PyObject *proxy_of(heap &of, value v) {
     p->heap_object = Py_NewRef(of.self);
     p->owner = &of;
     p->block = v.address();
-    p->id = is_array ? 0 : taiyen::container_id(v);
+    p->id = taiyen::container_id(v);
     p->other_block = nullptr;
     p->kind = kind;
     p->state = proxy_state::alive;

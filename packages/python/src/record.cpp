@@ -761,15 +761,16 @@ void start_records(proxy *p, const layout *layout) {
 }
 
 // PY10.
-void look_at_rows(proxy *p) {
+void look_at_rows(proxy *p, bool are_others) {
     auto *list = reinterpret_cast<records_proxy *>(p);
     const ref kept = ref::borrowed(reinterpret_cast<PyObject *>(list)); // it may go with its last row
     const records in = container_of_rows(list);
-    if (list->rows->empty() || (in.stamp() == list->stamp && list->rows->rbegin()->first < in.size())) {
+    are_others |= in.stamp() != list->stamp;
+    if (list->rows->empty() || (!are_others && list->rows->rbegin()->first < in.size())) {
         list->stamp = in.stamp();
         return;
     }
-    end_rows(list, in.stamp() == list->stamp ? in.size() : 0);
+    end_rows(list, are_others ? 0 : in.size());
     list->stamp = in.stamp();
 }
 

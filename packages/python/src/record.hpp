@@ -81,8 +81,8 @@ PyObject *load_records(heap &of, value v);
 PyObject *plain_of_records(PyObject *loaded);
 // A new proxy of records.
 void start_records(proxy *p, const layout *layout);
-// After a rollback, an undo or a redo: rows whose records may be others are deleted.
-void look_at_rows(proxy *p);
+// After a rollback, an undo or a redo: rows whose records may be others are deleted. are_others: all may be.
+void look_at_rows(proxy *p, bool are_others = false);
 // Where a row's record lies, or the bytes that it had when another one took its place; NULL: there is an exception.
 const char *bytes_of_row(PyObject *object);
 bool is_row(PyObject *object);

@@ -34,7 +34,7 @@ from ._errors import (
     UnsupportedError,
 )
 from ._errors import BY_STATUS as _by_status
-from ._heap import Heap, Step, Transaction, info, open, opened, unpack, volatile
+from ._heap import Attempt, Heap, Mark, Step, Transaction, info, open, opened, unpack, volatile
 from ._record_lists import Records
 from ._records import c8, c16, dtype, f4, f8, i1, i2, i4, i8, record, records, text, u1, u2, u4, u8
 

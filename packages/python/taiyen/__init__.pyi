@@ -29,7 +29,9 @@ from ._errors import (
     UnsupportedError as UnsupportedError,
 )
 from ._heap import (
+    Attempt as Attempt,
     Heap as Heap,
+    Mark as Mark,
     Step as Step,
     Transaction as Transaction,
     info as info,

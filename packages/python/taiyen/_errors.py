@@ -38,7 +38,11 @@ _IN_PYTHON = {
     "ty_heap_create": "taiyen.volatile",
     "ty_snapshot_start": "Heap.snapshot()",
     "ty_snapshot": "Heap.snapshot()",
+    "ty_rollback for a transaction that is under way": "an exception within a transaction that is under way",
     "ty_begin": "Heap.transaction()",
+    "ty_mark": "Heap.mark",
+    "ty_return_to": "Heap.return_to",
+    "ty_each_mark": "Heap.marks()",
     "ty_pack": "Heap.pack",
     "ty_unpack": "taiyen.unpack",
     "the kind TY_TRANSACTIONAL": 'kind="transactional"',
@@ -105,11 +109,11 @@ class InputOutputError(Error, OSError):
 
 
 class NotFoundError(Error, FileNotFoundError):
-    """There is no such heap."""
+    """There is no such heap, or mark."""
 
 
 class ExistsError(Error, FileExistsError):
-    """There is such a heap already."""
+    """There is such a heap, or mark, already."""
 
 
 class BusyError(Error, BlockingIOError):
@@ -149,7 +153,7 @@ class InDoubtError(Error, RuntimeError):
 
 
 class DeletedError(Error, ReferenceError):
-    """What the object stood for was rolled back or undone, or its record was deleted."""
+    """What the object stood for was rolled back or undone, or went by a return to a mark, or its record was deleted."""
 
 
 class ClosedError(Error, ValueError):

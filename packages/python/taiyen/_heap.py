@@ -1,4 +1,4 @@
-"""Heaps: opening, transactions, snapshots, undo."""
+"""Heaps: opening, transactions, snapshots, undo, marks."""
 
 import atexit
 import operator
@@ -7,6 +7,7 @@ import sys
 import time
 import warnings
 import weakref
+from typing import NamedTuple
 
 from . import _core, _looking, _records
 from ._containers import Array, _view
@@ -109,6 +110,49 @@ class Transaction(_core.TransactionBase):
     def is_durable(self, wait=False):
         """Whether no crash can take the transaction back; with wait, makes it so."""
         return self._heap.is_durable(self.lsn, wait=wait)
+
+
+class Mark(NamedTuple):
+    """A state that a heap can go back to, as `Heap.marks` reports it: a named tuple.
+
+    name           as given to `Heap.mark`
+    parent         the mark that was current when it was made, or what is left of that one's ancestors; None: none
+    time           when it was made, in seconds since 1970
+    changed_pages  since its parent
+    copied_bytes   memory that these take
+    current        whether it was made or returned to last
+    """
+
+    name: str
+    parent: "str | None"
+    time: float
+    changed_pages: int
+    copied_bytes: int
+    current: bool
+
+
+def _mark_name(name):
+    """As the library has it."""
+    if not isinstance(name, str):
+        raise TypeError(f"a mark's name is a text, not {name!r}")
+    if "\0" in name:
+        raise ValueError(f"a mark's name: embedded null character in {name!r}")
+    return name.encode()
+
+
+class Attempt(_core.AttemptBase):
+    """An attempt under way: `with heap.attempt():`. Kept at the end, taken back by an exception."""
+
+    def keep(self):
+        """Ends it before its block ends: what was changed stays."""
+        self._keep()
+
+    def go_back(self):
+        """Ends it before its block ends: the heap is what it was at its begin. Attempts within it end, too.
+
+        Errors: as of `Heap.return_to`; it has not ended then.
+        """
+        self._heap._without_views(self._go_back)
 
 
 class Heap(_core.HeapBase):
@@ -263,6 +307,59 @@ class Heap(_core.HeapBase):
         The next step makes a history of `undo_bytes`, as given to `open`. Errors: BusyError, in a step.
         """
         self._clear_history()
+
+    # ---- Going back.
+
+    def attempt(self):
+        """Something that is only tried: `with heap.attempt(): ...`
+
+        An exception takes everything back that was changed in the block, and goes on; arrays, too. They can be nested.
+        `with heap.attempt() as tried: ...` has `tried.go_back()` and `tried.keep()`, which end it earlier. On a
+        transactional heap there can be transactions within it; to go back is another one, durable at the end. What other
+        threads change meanwhile is a part of it; attempts of theirs, and changes by another task of the same thread
+        (asyncio's, a greenlet), are a BusyError. Not within a step or transaction; not of archive heaps.
+        Where an exception cannot go back (LiveViewsError, see `return_to`; DiskFullError), that is raised, and the mark
+        stays: call `tried.go_back()` later.
+        """
+        return Attempt(self)
+
+    def mark(self, name):
+        """Marks the state that the heap has now: `return_to` goes there, as often as you like, until `drop_mark`.
+
+        Marks form a tree: the one that was made or returned to last is the parent of the next. They end with the process,
+        and are in no snapshot. A mark copies what has changed since its parent; the first one of a volatile heap, all that
+        this uses. Waits for transactions of other threads. A name has 1 to 63 bytes of UTF-8.
+        Errors: ExistsError; BusyError, in a step or transaction; UnsupportedError, of an archive heap.
+        """
+        self._mark(_mark_name(name))
+
+    def return_to(self, name):
+        """The heap becomes as it was at the mark, in place; what has changed since the current mark is gone, unless it is
+        marked first. History and arrays go, too: numpy sees the numbers of then.
+
+        What was taken out of the heap stays right if the mark has it, too; else its use is a DeletedError, as after an
+        undo. On a transactional heap a return is a transaction, durable at the end, and waits for those of other threads.
+        No other thread may compute with arrays of the heap meanwhile.
+        Errors: NotFoundError; BusyError, in a step or transaction; LiveViewsError: there are views of arrays that were
+        made after the mark, or of any where the mark is on another branch or has a history of undo; or of records.
+        """
+        self._without_views(self._return_to, _mark_name(name))
+
+    def drop_mark(self, name):
+        """Forgets a mark; the heap stays as it is. Errors: NotFoundError."""
+        self._drop_mark(_mark_name(name))
+
+    def marks(self):
+        """The heap's marks, in the order of their names: a list of `Mark`."""
+        return [Mark(*mark) for mark in self._marks()]
+
+    def revert(self):
+        """The heap becomes as its last snapshot left it, in place. Of snapshot heaps. Marks stay.
+
+        Errors: NotFoundError: there is none; BusyError, in a step; LiveViewsError; DamagedError, InputOutputError: nothing
+        has changed.
+        """
+        self._without_views(self._revert)
 
     # ---- Arrays.
 

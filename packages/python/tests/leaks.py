@@ -241,6 +241,33 @@ def undo(d):
     d.heap.history()
 
 
+@operation("volatile", "undo")
+def marks(d):
+    d["x"] = SMALL
+    x = d["x"]
+    d.heap.mark("a")
+    x["tags"].append([1])  # unpacks it
+    d["y"] = [Point(1.0)]
+    y, row = d["y"], d["y"][0]
+
+    def failing():
+        with d.heap.attempt(), d.heap.attempt():
+            x["lat"] = {"a key of some length": 5}
+            1 / 0
+
+    refused(failing, ZeroDivisionError)
+    with d.heap.attempt() as tried:
+        refused(lambda: d.heap.mark("a"), taiyen.ExistsError)
+        tried.go_back()
+    d.heap.marks()
+    d.heap.return_to("a")
+    refused(lambda: row.x, taiyen.DeletedError)
+    assert x["tags"][1] == "of a long name" and not y.is_alive
+    d.heap.drop_mark("a")
+    refused(lambda: d.heap.return_to("a"), taiyen.NotFoundError)
+    del d["x"]
+
+
 @operation("volatile")
 def copies(d):
     d["x"] = {"a": [SMALL, (1, [2]), {3}, deque([4])], "b": 2**70}

@@ -36,7 +36,8 @@ def test_docstring_of_shelf(tmp_path, monkeypatch):
     assert doctest.testmod(taiyen.shelf).failed == 0
 
 
-@pytest.mark.parametrize("page", [TUTORIAL, PAGES / "how-to.md"], ids=["tutorial", "how-to"])
+@pytest.mark.parametrize("page", [TUTORIAL, PAGES / "how-to.md", TREE / "docs/how-to/go-back.md"],
+                         ids=["tutorial", "how-to", "go-back"])  # fmt: skip
 def test_page(page, tmp_path, monkeypatch):
     pytest.importorskip("numpy")
     monkeypatch.chdir(tmp_path)

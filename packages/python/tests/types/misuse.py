@@ -19,6 +19,7 @@ taiyen.open("a.ty", create="yes")  # error
 taiyen.open("a.ty", limits=5)  # error
 heap.snapshot().upper()  # error
 heap.transaction(False)  # error
+heap.mark(5)  # error
 heap.pack("b.ty", codec="gzip")  # error
 heap.roots  # error
 heap.root.append(1)  # error

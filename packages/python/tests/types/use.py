@@ -52,6 +52,12 @@ def use(folder: pathlib.Path) -> int:
 def walk(heap: taiyen.Heap) -> None:
     with heap.step("Move wall") as same:
         same.root["wall"] = [0, 0]
+    with heap.attempt() as tried:
+        tried.go_back()
+    heap.mark("before")
+    parents: list[str | None] = [mark.parent for mark in heap.marks()]
+    heap.return_to("before")
+    print(parents)
     for step in heap.history():
         print(step.label.upper(), step.time + 1.0, step.undone)
     grid = heap.array("grid", (100, 10), "f4")
