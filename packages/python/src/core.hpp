@@ -157,6 +157,12 @@ enum class passage : std::uint8_t {
     elsewhere // to a state of another branch, or not known which
 };
 
+// PY37. What a mark's state has.
+struct mark_numbers {
+    std::uint32_t last_id = 0; // of a container or array
+    bool has_arrays = false;   // all with numbers up to that, if the states after it have them
+};
+
 class heap {
 public:
     heap();
@@ -202,9 +208,7 @@ public:
     shape_memory shapes;
     std::vector<const layout *> layouts; // of records, by the heap's numbers, as far as they are known
     kept_values kept;
-    // PY37. The state of each mark has all arrays with numbers up to this one that the states after it have; 0: perhaps
-    // not.
-    std::unordered_map<std::string, std::uint32_t> marks;
+    std::unordered_map<std::string, mark_numbers> marks;
     std::vector<std::string> attempts; // marks of those under way, the outermost first
     bool snapshot_has_values = false;  // the last one
     bool sweeps = true; // false: what is kept for nobody is more than the history holds; as long as there is one
@@ -459,13 +463,19 @@ enum class proxy_state : std::uint8_t {
     gone
 };
 
+// Where a container is known to be, or have been.
+struct place {
+    void *block;
+    std::uint32_t id;
+    bool is_packed;
+};
 struct proxy {
     PyObject_HEAD PyObject *heap_object; // keeps the heap
     heap *owner;
     void *block;
+    std::vector<place> *others; // where it was before it was unpacked, and may be again. Or NULL
     std::uint32_t id;
-    std::uint32_t other_id;
-    void *other_block; // where it was before it was unpacked; after a rollback it is there again. Or NULL
+    bool is_packed;
     value_kind kind;
     proxy_state state;
 };

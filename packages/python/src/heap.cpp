@@ -22,6 +22,21 @@ void note_freed(const void *block, void *context) {
         place->second->state = proxy_state::deleted;
 }
 
+// PY3, PY37. A proxy's place is another one soon. A rollback may lead to the last place before, and a return to any
+// that a mark knows.
+void keep_place(const heap &of, proxy *p) {
+    std::uint32_t last_id = 0;
+    for (const auto &[name, numbers] : of.marks)
+        last_id = std::max(last_id, numbers.last_id);
+    if (!p->others)
+        p->others = new std::vector<place>;
+    const bool has_marks = !of.marks.empty() && !fault("places_of_other_branches_forgotten");
+    std::erase_if(*p->others, [&](const place &one) {
+        return !has_marks || (one.block == p->block && one.id == p->id) || (!one.is_packed && one.id > last_id);
+    });
+    p->others->push_back({p->block, p->id, p->is_packed});
+}
+
 // PY3. A packed container became an ordinary one, which may lie elsewhere.
 void note_unpacked(const void *packed, value container, void *context) {
     auto *of = static_cast<heap *>(context);
@@ -33,8 +48,10 @@ void note_unpacked(const void *packed, value container, void *context) {
     }
     proxy *p = place->second;
     of->proxies.erase(place);
-    p->other_block = std::exchange(p->block, container.address());
-    p->other_id = std::exchange(p->id, taiyen::container_id(container));
+    keep_place(*of, p);
+    p->block = container.address();
+    p->id = taiyen::container_id(container);
+    p->is_packed = false;
     of->proxies[p->block] = p;
 }
 
@@ -58,12 +75,17 @@ bool is_at(const void *where, std::uint32_t id, value_kind kind) {
 bool is_there(proxy *p) {
     if (is_at(p->block, p->id, p->kind))
         return true;
-    if (!is_at(p->other_block, p->other_id, p->kind))
-        return false;
-    if (!fault("proxy_stays_unpacked_after_a_rollback"))
-        std::swap(p->block, p->other_block);
-    std::swap(p->id, p->other_id);
-    return true;
+    for (std::size_t i = 0; p->others && i < p->others->size(); ++i) {
+        place &other = (*p->others)[i];
+        if (!is_at(other.block, other.id, p->kind))
+            continue;
+        if (!fault("proxy_stays_unpacked_after_a_rollback"))
+            std::swap(p->block, other.block);
+        std::swap(p->id, other.id);
+        std::swap(p->is_packed, other.is_packed);
+        return true;
+    }
+    return false;
 }
 
 } // namespace

@@ -63,11 +63,11 @@ void look_anew(heap &of, passage by) {
 // ---- Marks
 
 ty_status make_mark(heap &of, const std::string &name) {
-    const auto [place, is_new] = of.marks.try_emplace(name, 0);
+    const auto [place, is_new] = of.marks.try_emplace(name);
     const ty_mark_options options = without_a_wait();
     const ty_status status = ty_mark(of.handle, name.c_str(), &options);
     if (status == TY_OK) // a history holds arrays that are deleted, or undone
-        place->second = of.undo_attached ? 0 : of.values->space()->last_id;
+        place->second = {of.values->space()->last_id, !of.undo_attached};
     else if (is_new)
         of.marks.erase(place);
     return status;
@@ -107,9 +107,9 @@ void must_keep_views(const heap &of, const std::string &name, passage by) {
     const auto is_at_mark = [&](const auto &viewed) {
         const auto place = of.proxies.find(viewed.first);
         return place != of.proxies.end() && place->second->kind == value_kind::array &&
-               place->second->id <= mark->second;
+               place->second->id <= mark->second.last_id;
     };
-    if (by != passage::back || mark == of.marks.end() || mark->second == 0 ||
+    if (by != passage::back || mark == of.marks.end() || !mark->second.has_arrays ||
         !std::all_of(of.viewed.begin(), of.viewed.end(), is_at_mark))
         must(
             of.check_no_views("the heap cannot go back: there are views of records, or of arrays that the mark may not "
@@ -131,6 +131,7 @@ void go_back_to(heap &of, const std::string &name) {
 }
 
 void drop(heap &of, const std::string &name) {
+    must(of.check());
     must_be_ok(ty_drop_mark(of.handle, name.c_str()));
     of.marks.erase(name);
 }
@@ -151,7 +152,6 @@ void return_to(heap &of, const nb::bytes &name) {
 }
 
 void drop_mark(heap &of, const nb::bytes &name) {
-    must(of.check());
     drop(of, name_of(name));
 }
 

@@ -61,6 +61,7 @@ void proxy_dealloc(PyObject *self) {
         if (p->state == proxy_state::alive)
             p->owner->unhold(p->block);
     }
+    delete std::exchange(p->others, nullptr);
     Py_XDECREF(p->heap_object);
     reinterpret_cast<freefunc>(PyType_GetSlot(type, Py_tp_free))(self);
     Py_DECREF(type);
@@ -103,7 +104,8 @@ PyObject *proxy_of(heap &of, value v) {
     p->owner = &of;
     p->block = v.address();
     p->id = taiyen::container_id(v);
-    p->other_block = nullptr;
+    p->others = nullptr;
+    p->is_packed = taiyen::is_packed(v);
     p->kind = kind;
     p->state = proxy_state::alive;
     slot = p;

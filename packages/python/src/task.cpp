@@ -54,6 +54,7 @@ bool task_owner::enter(ref *variable) {
     }
     variable_ = ref::borrowed(variable->get());
     mark_ = ref(variable_ ? PyObject_CallNoArgs(reinterpret_cast<PyObject *>(&PyBaseObject_Type)) : nullptr);
+    const without_cycles no_code; // PY34: set() uses what the context had before it allocated
     token_ = ref(mark_ ? PyObject_CallMethod(variable_.get(), "set", "O", mark_.get()) : nullptr);
     return static_cast<bool>(token_);
 }

@@ -315,7 +315,8 @@ class Heap(_core.HeapBase):
 
         An exception takes everything back that was changed in the block, and goes on; arrays, too. They can be nested.
         `with heap.attempt() as tried: ...` has `tried.go_back()` and `tried.keep()`, which end it earlier. On a
-        transactional heap there can be transactions within it; to go back is another one, durable at the end. What other
+        transactional heap there can be transactions within it; to go back is another one, durable at the end, and what was
+        committed stays where the process dies within the attempt. What other
         threads change meanwhile is a part of it; attempts of theirs, and changes by another task of the same thread
         (asyncio's, a greenlet), are a BusyError. Not within a step or transaction; not of archive heaps.
         Where an exception cannot go back (LiveViewsError, see `return_to`; DiskFullError), that is raised, and the mark

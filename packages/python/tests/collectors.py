@@ -269,7 +269,22 @@ CHANGES = {
     "collect": lambda root: root.heap.collect(),
     "ring": lambda root: (root["list"].append(root["list"]), root.__delitem__("list"), root.heap.collect()),
     "snapshot": lambda root: root.heap.snapshot(),
-}
+    "attempt": lambda root: try_it(root),
+    "return": lambda root: (root.heap.mark("there"), root["rows"].append([1]), root.heap.return_to("prepared"),
+                            root.heap.return_to("there"), root.heap.drop_mark("there")),
+}  # fmt: skip
+
+
+def try_it(root):
+    """Rows and parts of what is packed go back, and so does one who holds the last reference to some."""
+    with root.heap.attempt(), root.heap.attempt() as tried:
+        held = [root["places"][0], root["rows"][1]["b"]]
+        root["places"].pop()
+        root["rows"][1]["b"]["c"] = Bomb(1)
+        root["dict"]["fresh"] = [held.pop()]
+        tried.go_back()
+        root["list"].append(1)
+        raise KeyError
 
 
 class Run:
@@ -301,6 +316,10 @@ class Run:
             self.scope = self.heap.transaction()
             self.scope.__enter__()
             self.heap.root["rows"].append({"a": [6], "b": {"c": 6}})
+        else:
+            for mark in self.heap.marks():
+                self.heap.drop_mark(mark.name)
+            self.heap.mark("prepared")
 
     def end(self):
         if self.kind == "transactional" and not self.heap.closed and self.heap._in_transaction:
@@ -360,6 +379,17 @@ class Run:
             self.heap.undo()
         self.heap.root["other"] = [1]
 
+    def do_go_back(self):
+        self.heap.return_to("prepared")
+
+    def do_branch(self):
+        """What was looked at is elsewhere then, or something else is there."""
+        with self.heap.attempt() as tried:
+            self.do_replace()
+            self.do_grow()
+            tried.go_back()
+        self.do_replace()
+
     # ---- Operations.
 
     def run(self, name, operation, allocations, calls):
@@ -399,9 +429,10 @@ class Run:
                     break
 
 
-ACTIONS = ("replace", "clear", "empty", "grow", "look", "close", "rollback", "redo")
+ACTIONS = ("replace", "clear", "empty", "grow", "look", "close", "rollback", "redo", "go_back", "branch")
 TRIED = [("volatile", action) for action in ACTIONS]  # what is worth its time; by hand there are all others
-TRIED += [("undo", "rollback"), ("undo", "redo"), ("transactional", "rollback"), ("transactional", "replace"), ("snapshot", "look")]
+TRIED += [("undo", "rollback"), ("undo", "redo"), ("transactional", "rollback"), ("transactional", "replace"), ("snapshot", "look"),
+          ("undo", "go_back"), ("undo", "branch")]  # fmt: skip
 
 if __name__ == "__main__":
     faulthandler.enable()

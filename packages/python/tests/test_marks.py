@@ -78,6 +78,28 @@ def test_back_and_forth(heap):
     assert heap.marks() == [] and rooms == [1, 2, 3]
 
 
+def test_an_object_is_found_on_each_branch(heap):
+    """PY3, PY37. A small list is packed until it is changed: on each branch it becomes another one then, elsewhere."""
+    heap.root["plan"] = [[1], 2]
+    plan, part = heap.root["plan"], heap.root["plan"][0]
+    heap.mark("fork")
+    for name in "abc":
+        part.append(name)
+        heap.mark(name)
+        heap.return_to("fork")
+        assert part == [1] and plan == [[1], 2]
+        heap.root[name] = [name]
+    for name in "bcab":
+        heap.return_to(name)
+        assert part == [1, name] and plan[0] is part and heap.root["plan"] is plan
+        for _ in range(3):
+            with heap.attempt() as tried:
+                part.append(2)
+                tried.go_back()
+    heap.return_to("fork")
+    assert heap.root["plan"] is plan and plan[0] is part and part == [1]
+
+
 def test_marks_are_listed(heap):
     heap.mark("a")
     heap.root["x"] = [1]
