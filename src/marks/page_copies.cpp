@@ -26,7 +26,8 @@ ty_status page_copies::find_chunk(uint32_t *found) {
     chunk &c = chunks_[with_room_];
     if (c.pages == nullptr) {
         void *memory = nullptr;
-        if (ty_status status = os::map_memory(chunk_bytes, os::memory_hint::none, &memory))
+        if (ty_status status = os::map_memory(
+                chunk_bytes, count_ < chunk_slots ? os::memory_hint::none : os::memory_hint::huge, &memory))
             return status;
         c.pages = static_cast<char *>(memory);
     }

@@ -40,7 +40,7 @@ public:
     void destroy();
 
 private:
-    static constexpr uint32_t first_slot = 2, chunk_slots = 256;
+    static constexpr uint32_t first_slot = 2, chunk_slots = 512;
     static constexpr size_t chunk_bytes = chunk_slots * os::page_bytes;
     struct chunk {
         char *pages; // NULL: it has no memory

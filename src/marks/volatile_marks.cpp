@@ -114,8 +114,12 @@ ty_status return_paused(volatile_marks &marks, const char *name) {
     uint32_t mark = 0;
     if (ty_status status = marks.tree.find(name, &mark))
         return status;
-    if (ty_status status = collect(marks))
-        return status;
+    // These pages are about to be written again: they stay writable until then.
+    const ty_status queried = marks.tracker.query(asked_ranges(marks.heap).ranges(), marks.found);
+    marks.tree.changed.merge(marks.found);
+    marks.found.clear();
+    if (queried != TY_OK)
+        return queried;
     marks.tree.add_differences(mark, marks.tree.changed);
     marks.tree.move_to(mark);
     apply_mark(marks.heap, marks.tree, marks.copies, marks.tree.changed, nullptr);

@@ -392,7 +392,7 @@ ty_status durable_mark(image &im, const char *name) {
 
 ty_status durable_return(image &im, uint32_t mark) {
     durable_marks &marks = *im.durable;
-    if (ty_status status = collect_dirty(im))
+    if (ty_status status = query_dirty(im))
         return status;
     os::lock_guard guard(im.marks_lock);
     if (ty_status status = compare(im))

@@ -165,6 +165,8 @@ void move_to_flight(image &im, const page_list &list);
 void finish_in_flight(image &im);
 // Collects what was written since the last time into the dirty set. Under control, paused.
 ty_status collect_dirty(image &im);
+// The same where these pages are about to be written again: they stay writable, and are found once more.
+ty_status query_dirty(image &im);
 
 // ---- fuzzy_snapshot.cpp
 

@@ -144,7 +144,7 @@ void copy_from_base(void *context, uint64_t page, char *to) {
 
 ty_status return_paused(image &im, uint32_t mark) {
     image_marks &marks = *im.marks;
-    if (ty_status status = collect_dirty(im))
+    if (ty_status status = query_dirty(im))
         return status;
     const uint32_t before = marks.tree.current();
     im.found.merge(marks.tree.changed);

@@ -62,6 +62,10 @@ ty_status collect_dirty(image &im) {
     return im.tracker.collect(used_parts(im).ranges(), collection(im).into());
 }
 
+ty_status query_dirty(image &im) {
+    return im.tracker.query(used_parts(im).ranges(), collection(im).into());
+}
+
 void move_to_flight(image &im, const page_list &list) {
     copies_note(im, list.begin(), list.count());
     for (uint64_t i = 0; i < list.count(); ++i) {
