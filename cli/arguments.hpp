@@ -18,6 +18,7 @@ struct request {
     std::string threads;
     std::string kind;
     std::string limit;
+    std::string drop;
     std::string base;
     std::string class_table;
     std::string types_path;

@@ -291,6 +291,27 @@ void add_move(std::vector<command> &all) {
         .moves()
         .json("as a JSON document")
         .heap();
+    declared(all, "mark", mark, "mark the state of a heap, durably",
+             "Marks the state that a heap has, to which 'taiyen return' goes back. No process\n"
+             "has the heap open. Then lists its marks, as 'taiyen marks' does.")
+        .operands("FILE NAME", 2, 2)
+        .json("as a JSON document")
+        .heap();
+    declared(all, "marks", marks, "list the durable marks of a heap, or drop one",
+             "Lists the durable marks of a heap that no process has open for writing: when\n"
+             "they were made, after which one, and how much had changed since. A star is\n"
+             "before the current one.")
+        .operands("FILE", 1, 1)
+        .text("drop", "NAME", &request::drop, "drop this mark first; the heap stays as it is")
+        .json("as a JSON document")
+        .heap();
+    declared(all, "return", return_to, "make a heap what it was at a mark",
+             "The heap becomes as it was at a durable mark: durably, or not at all. What\n"
+             "changed since the last mark is gone, unless it is marked first. No process has\n"
+             "the heap open. Then lists its marks, as 'taiyen marks' does.")
+        .operands("FILE NAME", 2, 2)
+        .json("as a JSON document")
+        .heap();
     declared(all, "check", check, "check a packed heap, or where a heap's pointers lead",
              "Checks a packed heap: its checksums, and that it is whole. With --pointers,\n"
              "holds what is said of a heap's pointers (see --types) against its content:\n"

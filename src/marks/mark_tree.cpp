@@ -175,6 +175,12 @@ void mark_tree::add_differences(uint32_t mark, os::page_set &pages) const {
             pages.insert(kept.page);
 }
 
+void mark_tree::add_copied(os::page_set &pages) const {
+    for (uint32_t at = current_; at != base; at = nodes_[at]->parent)
+        for (const entry &kept : nodes_[at]->entries)
+            pages.insert(kept.page);
+}
+
 // The way down is walked from its lower end, so each mark notes its way there in `next_down`.
 void mark_tree::move_to(uint32_t mark) {
     uint32_t down = base, at = mark; // base: none

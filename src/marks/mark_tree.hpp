@@ -37,6 +37,8 @@ public:
     ty_status add(const char *name, const char *memory, const page_list &pages, uint64_t used_pages);
     // Adds the pages that differ between the current mark and this one.
     void add_differences(uint32_t mark, os::page_set &pages) const;
+    // Adds the pages of which the current mark or an ancestor of it has a copy.
+    void add_copied(os::page_set &pages) const;
     // The mark is the current one: the caller copies what differs. Cannot fail, and can be taken back.
     void move_to(uint32_t mark);
     uint32_t current() const { return current_; }

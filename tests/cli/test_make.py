@@ -96,6 +96,60 @@ class Resize(Make):
         process.communicate()
 
 
+class Marks(Make):
+    def marks(self, *words):
+        return {mark["name"]: mark for mark in self.document(*words)["marks"]}
+
+    def test_there_and_back(self):
+        for how in ("close", "die", "commit", "atomic"):
+            path = self.heap(how, how + ".ty")
+            self.assertEqual(self.marks("marks", path), {})
+            self.assertTrue(self.marks("mark", path, "begin")["begin"]["current"])
+            kept = self.kept(path, how + "-kept.ty")
+            other = self.heap("linked", how + "-other.ty")
+            if how == "close":
+                self.assertEqual(self.succeeds("marks", other), other + ": no durable marks\n")
+            subprocess.run([support.MAKE_HEAP, path, "commit" if how == "atomic" else how], check=False, stdout=subprocess.DEVNULL)
+            changed = self.kept(path, how + "-changed.ty")
+            marks = self.marks("mark", path, "later")
+            self.assertEqual(marks["later"]["parent"], "begin")
+            self.assertFalse(marks["begin"]["current"])
+            self.assertTrue(self.marks("return", path, "begin")["begin"]["current"])
+            self.succeeds("verify", path)
+            self.succeeds("diff", kept, path)
+            self.succeeds("return", path, "later")
+            self.succeeds("diff", changed, path)
+            self.assertEqual(list(self.marks("marks", path, "--drop", "begin")), ["later"])
+            self.succeeds("marks", path, "--drop", "later")
+            self.assertFalse(os.path.exists(path + "-marks"))
+
+    def test_what_is_refused(self):
+        path = self.heap("close")
+        self.succeeds("mark", path, "a")
+        before = hashes(self.folder)
+        self.fails(2, "return", path, "b", says=('"b"', "marks"))
+        self.fails(2, "marks", path, "--drop", "b", says=('"b"',))
+        self.fails(2, "mark", path, "a", says=('"a"', "drop"))
+        self.fails(2, "mark", path, "x" * 64, says=("name",))
+        self.fails(2, "resize", path, "--limit", "1G", says=("durable marks",))
+        self.assertEqual(hashes(self.folder), before)
+        self.fails(2, "mark", self.heap("archive", "archive.ty"), "a", says=("archive",))
+        self.fails(2, "mark", self.path("none.ty"), "a", says=("none.ty",))
+
+    def test_damage(self):
+        path = self.heap("close")
+        self.succeeds("mark", path, "a")
+        self.succeeds("verify", path)
+        with open(path + "-marks", "r+b") as file:
+            file.truncate(8192)
+        result = support.run("scrub", path)
+        self.assertEqual(result.returncode, 1)
+        self.assertIn("-marks", result.stdout)
+        self.fails(1, "marks", path, says=("move it away",))
+        os.remove(path + "-marks")
+        self.succeeds("verify", path)
+
+
 class Convert(Make):
     def test_in_place(self):
         ways = {"archive": ("snapshot", "transactional"), "close": ("transactional",), "die": ("transactional",),

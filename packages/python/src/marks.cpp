@@ -93,7 +93,7 @@ std::vector<mark_info> marks_of(heap &of) {
 // By what the heap goes to the mark. It is there.
 passage passage_to(const std::vector<mark_info> &all, const std::string &name) {
     const auto find = [&](const auto &is) { return std::find_if(all.begin(), all.end(), is); };
-    auto at = find([](const mark_info &one) { return one.figures.current; });
+    auto at = find([](const mark_info &one) { return one.figures.current && !one.figures.durable; });
     while (at != all.end() && at->name != name)
         at = find([parent = at->parent](const mark_info &one) { return one.name == parent; });
     return at != all.end() ? passage::back : passage::elsewhere;
@@ -120,7 +120,12 @@ void go_back_to(heap &of, const std::string &name) {
     passage by = passage::elsewhere;
     must_be_ok(alone(of, [&] {
         const std::vector<mark_info> all = marks_of(of);
-        if (std::any_of(all.begin(), all.end(), [&](const mark_info &one) { return one.name == name; })) {
+        const auto found = std::find_if(all.begin(), all.end(), [&](const mark_info &one) { return one.name == name; });
+        if (found != all.end()) {
+            // VA15: of another run, its numbers of containers may be those of others in this one.
+            if (found->figures.durable)
+                refuse(TY_E_UNSUPPORTED, "the mark is durable, and Python cannot tell its objects from those of now",
+                       "close the heap, and use `taiyen return FILE MARK`");
             by = passage_to(all, name);
             must_keep_views(of, name, by);
         }
@@ -160,6 +165,8 @@ nb::list marks(heap &of) {
     must(of.check());
     nb::list made;
     for (const mark_info &one : marks_of(of)) {
+        if (one.figures.durable) // Python cannot go there
+            continue;
         const nb::object parent = one.parent.empty() ? nb::none() : nb::object(text_of(one.parent.c_str()));
         made.append(nb::make_tuple(text_of(one.name.c_str()), parent, static_cast<double>(one.figures.time_ns) / 1e9,
                                    one.figures.changed_pages, one.figures.copied_bytes, one.figures.current));

@@ -173,13 +173,16 @@ ty_status content::read(const image &im, const os::page_set &wanted) {
     return TY_OK;
 }
 
-// After an open all pages of the base, and what the image lacks, may differ from the current mark. Paused.
+// After an open these pages may differ from the current mark: those of the base, what the image lacks, and those that
+// were free when the next snapshot was taken: the image never got what the mark has of them. Paused.
 ty_status compare(image &im) {
     durable_marks &marks = *im.durable;
     if (marks.compared)
         return TY_OK;
     marks.file.each_base_page([&](uint64_t page) { marks.tree.changed.insert(page); });
     add_what_the_image_lacks(im, marks.tree.changed);
+    if (!fault("pages_freed_after_a_mark_not_compared"))
+        marks.tree.add_copied(marks.tree.changed);
     content now{&marks, {}};
     if (ty_status status = now.read(im, marks.tree.changed))
         return status;

@@ -324,6 +324,40 @@ TEST(durable_marks, are_damaged) {
     EXPECT_GT(refused, 0u);
 }
 
+// The image never gets what is free at the snapshot after the mark.
+TEST(durable_marks, what_was_freed_after_it_returns) {
+    run told(8);
+    char *block = static_cast<char *>(ty_alloc(told.heap, 100000));
+    memset(block, 1, 100000);
+    ty_open_options options = told.files.options();
+    ty_mark_options durable = TY_MARK_OPTIONS_INIT;
+    durable.durable = true;
+    ASSERT_OK(ty_close(told.heap));
+    options.kind = TY_TRANSACTIONAL; // whose mark is no snapshot
+    options.log_bytes = 1 << 20;
+    ASSERT_OK(ty_open(heap_path, &options, &told.heap, nullptr));
+    const auto change = [&](const std::function<ty_status()> &call) {
+        ty_txn *txn = nullptr;
+        ASSERT_OK(ty_begin(told.heap, nullptr, &txn));
+        ASSERT_OK(ty_declare(txn, block, 100000));
+        ASSERT_OK(call());
+        ASSERT_OK(ty_commit(txn));
+    };
+    change([&] {
+        memset(block, 2, 100000);
+        return TY_OK;
+    });
+    const content seen = content_of(told.heap);
+    ASSERT_OK(ty_mark(told.heap, "a", &durable));
+    change([&] { return ty_free(block); });
+    for (int i = 0; i < 2; i++) {
+        ASSERT_OK(ty_close(told.heap));
+        ASSERT_OK(ty_open(heap_path, &options, &told.heap, nullptr));
+    }
+    ASSERT_OK(ty_return_to(told.heap, "a", nullptr));
+    EXPECT_TRUE(content_of(told.heap) == seen);
+}
+
 // Room that dropped marks had is used again.
 TEST(durable_marks, room_comes_back) {
     run told(10);
