@@ -327,8 +327,8 @@ TEST(durable_marks, are_damaged) {
 // The image never gets what is free at the snapshot after the mark.
 TEST(durable_marks, what_was_freed_after_it_returns) {
     run told(8);
-    char *block = static_cast<char *>(ty_alloc(told.heap, 100000));
-    memset(block, 1, 100000);
+    char *block = static_cast<char *>(ty_alloc(told.heap, 8 << 20));
+    memset(block, 1, 8 << 20);
     ty_open_options options = told.files.options();
     ty_mark_options durable = TY_MARK_OPTIONS_INIT;
     durable.durable = true;
@@ -339,12 +339,12 @@ TEST(durable_marks, what_was_freed_after_it_returns) {
     const auto change = [&](const std::function<ty_status()> &call) {
         ty_txn *txn = nullptr;
         ASSERT_OK(ty_begin(told.heap, nullptr, &txn));
-        ASSERT_OK(ty_declare(txn, block, 100000));
+        ASSERT_OK(ty_declare(txn, block, 1000));
         ASSERT_OK(call());
         ASSERT_OK(ty_commit(txn));
     };
     change([&] {
-        memset(block, 2, 100000);
+        memset(block, 2, 1000);
         return TY_OK;
     });
     const content seen = content_of(told.heap);
