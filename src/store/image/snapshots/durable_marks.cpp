@@ -179,8 +179,9 @@ ty_status compare(image &im) {
     durable_marks &marks = *im.durable;
     if (marks.compared)
         return TY_OK;
+    add_what_the_image_lacks(im, marks.tree.changed); // first: a checkpoint takes it to the base
+    os::lock_guard guard(im.marks_lock);
     marks.file.each_base_page([&](uint64_t page) { marks.tree.changed.insert(page); });
-    add_what_the_image_lacks(im, marks.tree.changed);
     if (!fault("pages_freed_after_a_mark_not_compared"))
         marks.tree.add_copied(marks.tree.changed);
     content now{&marks, {}};
@@ -202,11 +203,11 @@ ty_status durable_mark_paused(image &im, const char *name) {
         return status;
     if (marks.tree.count() == 0)
         add_what_the_image_lacks(im, marks.tree.changed);
-    os::lock_guard guard(im.marks_lock);
     if (ty_status status = compare(im))
         return status;
     if (ty_status status = heap_select_pages(im.heap, marks.tree.changed, {}, &pages))
         return status;
+    os::lock_guard guard(im.marks_lock);
     return marks.tree.add(name, im.base, pages, heap_count_used(im.heap));
 }
 
@@ -223,6 +224,18 @@ ty_status save(image &im) {
 void drop(image &im, uint32_t mark) {
     os::lock_guard guard(im.marks_lock);
     im.durable->tree.drop(mark);
+}
+
+void move(image &im, uint32_t mark) {
+    os::lock_guard guard(im.marks_lock);
+    im.durable->tree.move_to(mark);
+}
+
+// Reads the pages that were found, as they are at the mark.
+ty_status move_and_read(image &im, uint32_t mark, content &at_mark) {
+    os::lock_guard guard(im.marks_lock);
+    im.durable->tree.move_to(mark);
+    return at_mark.read(im, im.found);
 }
 
 // Pages that a checkpoint overwrites, and of which the base has no copy; rising.
@@ -397,19 +410,17 @@ ty_status durable_return(image &im, uint32_t mark) {
     durable_marks &marks = *im.durable;
     if (ty_status status = query_dirty(im))
         return status;
-    os::lock_guard guard(im.marks_lock);
     if (ty_status status = compare(im))
         return status;
     const uint32_t before = marks.tree.current();
+    content at_mark{&marks, {}};
     im.found.merge(marks.tree.changed);
     marks.tree.add_differences(mark, im.found);
-    marks.tree.move_to(mark);
-    content at_mark{&marks, {}};
-    ty_status status = at_mark.read(im, im.found);
+    ty_status status = move_and_read(im, mark, at_mark);
     if (status == TY_OK && im.found.contains(0))
         status = heap_provide_for(im.heap, at_mark.pages);
     if (status != TY_OK) {
-        marks.tree.move_to(before);
+        move(im, before);
         im.found.clear();
         return status;
     }
