@@ -35,8 +35,8 @@
  * find them the kernel reads the page tables: 0.5 ms for each GiB in use. The first mark of a volatile heap copies all
  * that the heap uses. A copy takes 4 KiB of memory; pages of zeros take none. From the first mark or revert on the heap
  * keeps the memory of freed blocks for itself, until it ends. A durable mark writes the pages that changed since the
- * current durable mark to its file, and flushes it twice; a checkpoint copies there what it overwrites for the first
- * time. Copies of marks that are dropped give their room to others.
+ * current durable mark to its file, and flushes it three times; a checkpoint copies there what it overwrites for the
+ * first time. Copies of marks that are dropped give their room to others.
  */
 #ifndef TAIYEN_MARKS_H
 #define TAIYEN_MARKS_H

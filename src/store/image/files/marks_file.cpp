@@ -268,10 +268,12 @@ ty_status marks_file::write_header(marks_header next) {
     next.checksum = checksum_of(next);
     io_page page;
     memcpy(page.bytes, &next, sizeof next);
-    if (ty_status status = file_.write(next.number % header_slots * page_bytes, page.bytes, sizeof page))
-        return status;
-    if (ty_status status = file_.flush())
-        return status;
+    for (uint32_t slot = fault("marks_header_written_once"); slot < header_slots; slot++) {
+        if (ty_status status = file_.write(slot * page_bytes, page.bytes, sizeof page))
+            return status;
+        if (ty_status status = file_.flush())
+            return status;
+    }
     header_ = next;
     return TY_OK;
 }
@@ -321,9 +323,10 @@ ty_status marks_file::name_open(const open_identity &previous, const open_identi
     return write_header(next);
 }
 
-// The process that wrote the header had flushed what it leads to.
+// The process that wrote the header had flushed what it leads to. Where both slots have it, one of them stays while the
+// other is written.
 ty_status marks_file::make_durable() {
-    header_.number--; // to its own slot
+    header_.number--; // the same again
     return write_header(header_);
 }
 
@@ -348,7 +351,7 @@ ty_status marks_file::create(const storage_file &image, const char *path, const 
         if (!status)
             status = write_run(&nothing, sizeof nothing, &header_.table);
         written_.clear();
-        for (uint32_t i = 0; i < header_slots && !status; i++)
+        if (!status)
             status = write_header(header_);
         if (!status)
             status = file_.rename_from(creation_path, path_);

@@ -1,8 +1,9 @@
 // The file of a heap's durable marks, HEAP-marks: [header][header][pages]... Each page is a copy of a page of the heap,
 // or a part of a table. docs/design/marks.md, "The file of durable marks".
 //
-// MK7: What counts is what the newest header leads to. It is written over the other one, after all that it leads to is
-//      durable; nothing is written to pages that it leads to before the next one is durable (shadow paging).
+// MK7: What counts is what the newest header leads to. It is written after all that it leads to is durable, to one slot
+//      after the other, so that both have it once it counts; nothing is written to pages that it leads to before the
+//      next one is in both (shadow paging).
 // MK9: It is believed only beside an image that each writing open since has known it with.
 #pragma once
 
@@ -18,7 +19,7 @@ struct marks_header {
     uint32_t version;
     uint32_t reserved;
     uint8_t identity[16]; // of the heap
-    uint64_t number;      // of header writes; its parity is the slot, and the valid slot with the higher number counts
+    uint64_t number;      // of headers; the valid slot with the higher number counts
     open_identity open;
     open_identity previous; // the image may still name this one; number 0: it may not
     uint64_t limit_bytes;   // of the heap

@@ -103,6 +103,7 @@ ty_status durable_make(image &im) {
     if (ty_status status = allocate(im, &marks))
         return status;
     marks->compared = true;
+    add_what_the_image_lacks(im, marks->tree.changed); // no checkpoint is under way
     os::lock_guard guard(im.marks_lock);
     const ty_status status = create_file(im, *marks);
     if (status == TY_OK)
@@ -201,8 +202,6 @@ ty_status durable_mark_paused(image &im, const char *name) {
         return status;
     if (ty_status status = collect_dirty(im))
         return status;
-    if (marks.tree.count() == 0)
-        add_what_the_image_lacks(im, marks.tree.changed);
     if (ty_status status = compare(im))
         return status;
     if (ty_status status = heap_select_pages(im.heap, marks.tree.changed, {}, &pages))

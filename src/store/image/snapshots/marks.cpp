@@ -94,11 +94,9 @@ ty_status make_marks(image &im) {
         return status;
     }
     make_view(im, *marks);
-    {
-        os::lock_guard guard(im.base_lock); // from now on checkpoints copy what they overwrite
-        im.marks = marks;
-    }
-    add_what_the_image_lacks(im, marks->tree.changed);
+    add_what_the_image_lacks(im, marks->tree.changed); // first: a checkpoint may bring some of it to the image
+    os::lock_guard guard(im.base_lock);                // from now on checkpoints copy what they overwrite
+    im.marks = marks;
     return TY_OK;
 }
 
