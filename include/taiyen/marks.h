@@ -18,8 +18,10 @@
  *  - A call that fails changes nothing.
  *  - Marks take no part in snapshots: ty_snapshot saves the state that the heap has. They end with the process, and
  *    with the heap; but for *durable* ones (ty_mark_options), which the next open finds. Such a mark is whole or not
- *    there, whatever happens to the process and the power. It is a snapshot, too, and lies in a file beside the image,
- *    `atlas.ty-marks`, which a copy needs if it is to have the marks.
+ *    there, whatever happens to the process and the power. On a snapshot heap it is a snapshot, too, and a return to it
+ *    counts with the next one. Durable marks are a tree of their own, with a current one of their own. They lie in a
+ *    file beside the image, `atlas.ty-marks`, which a copy of the files needs if it is to have them. Copies that the
+ *    library makes (pack.h, TY_OPEN_COPY, salvage.h) have none.
  *
  *  - On a transactional or concurrent heap a mark or return has the heap to itself, and waits for that. A return of a
  *    transactional heap is one transaction, and durable when it returns. A change feed does not have it: followers
@@ -91,7 +93,7 @@ typedef struct ty_mark_info {
         *parent; /* the mark that was current when it was made, or what is left of that one's ancestors; NULL: none */
     uint64_t time_ns;       /* when it was made, since 1970 */
     uint64_t changed_pages; /* since its parent */
-    uint64_t copied_bytes;  /* memory that these take */
+    uint64_t copied_bytes;  /* memory that these take; in the file, of a durable mark */
     bool current;
     bool durable;
 } ty_mark_info;

@@ -76,7 +76,7 @@ ty_status marks_file::take(uint64_t count, uint64_t *first) {
 }
 
 ty_status marks_file::use(uint64_t first, uint64_t count) {
-    if (first < header_slots || count > file_pages_max || first > file_pages_max - count)
+    if (first < header_slots || count > file_pages_ || first > file_pages_ - count)
         return damaged("a place in it is impossible", first * page_bytes);
     if (first + count > used_.count() * 64) {
         uint64_t *added = nullptr;
@@ -164,7 +164,8 @@ ty_status marks_file::write_run(const void *bytes, size_t count, stored_entries 
     if (ty_status status = take(pages, &first))
         return status;
     written_.push_in_room({first, pages});
-    memcpy(buffer.data(), bytes, count);
+    if (count != 0)
+        memcpy(buffer.data(), bytes, count);
     memset(buffer.data() + count, 0, pages * page_bytes - count);
     *stored = {first * page_bytes, count, checksum(bytes, count)};
     return file_.write(first * page_bytes, buffer.data(), pages * page_bytes);
@@ -279,9 +280,11 @@ ty_status marks_file::write_header(marks_header next) {
 }
 
 // MK7.
-ty_status marks_file::save(mark_tree &tree, os::array<marks_entry> &more_base) {
+ty_status marks_file::save(mark_tree &tree, os::array<marks_entry> &more_base, bool named) {
     const size_t runs = base_runs_.count();
     marks_header next = header_;
+    if (named && !fault("durable_marks_of_the_open_before_accepted"))
+        next.previous = {};
     ty_status status = write_all(tree, more_base, &next.table);
     const stored_entries old_table = header_.table;
     if (!status)
@@ -325,9 +328,12 @@ ty_status marks_file::name_open(const open_identity &previous, const open_identi
 
 // The process that wrote the header had flushed what it leads to. Where both slots have it, one of them stays while the
 // other is written.
-ty_status marks_file::make_durable() {
-    header_.number--; // the same again
-    return write_header(header_);
+ty_status marks_file::make_durable(const open_identity &open) {
+    marks_header same = header_;
+    same.open = open;
+    same.previous = {};
+    header_.number--; // the same number again
+    return write_header(same);
 }
 
 ty_status marks_file::create(const storage_file &image, const char *path, const image_header &heap) {
@@ -393,6 +399,7 @@ ty_status marks_file::read_header(const image_header &heap) {
     uint64_t size = 0;
     if (ty_status status = file_.get_size(&size))
         return status;
+    file_pages_ = std::min(size / page_bytes, file_pages_max);
     if (size < header_slots * page_bytes)
         return damaged("it is too short", size);
     io_buffer buffer;
@@ -413,6 +420,7 @@ ty_status marks_file::read_header(const image_header &heap) {
         return damaged("both of its headers are", 0);
     }
     header_ = slots[newest];
+    slot_damaged_ = !is_valid(slots[1 - newest]);
     if (memcmp(header_.identity, heap.identity, sizeof header_.identity) != 0 ||
         (!names_open(header_, heap.open) && !fault("durable_marks_of_another_state")))
         return failure(TY_E_MISMATCH, "use the file of durable marks: it belongs to %s",

@@ -80,11 +80,13 @@ public:
     uint32_t base_slot(uint64_t page) const { return base_.get(page); }
     // Makes all durable: the tree as it is, and these copies besides those of the base. After a failure the file is as
     // before, or as it was to be.
-    ty_status save(mark_tree &tree, os::array<marks_entry> &more_base);
+    // named: both headers of the image name this open, and no other one is accepted from now on.
+    ty_status save(mark_tree &tree, os::array<marks_entry> &more_base, bool named);
     // The same marks belong to another open, too. Durable when it returns.
     ty_status name_open(const open_identity &previous, const open_identity &open);
-    // What the header says is durable, though the process that wrote it may not have seen that.
-    ty_status make_durable();
+    // What the header says is durable, though the process that wrote it may not have seen that. They belong to the open
+    // that the image names.
+    ty_status make_durable(const open_identity &open);
     // Reads copies, one after the other. Expected: TY_E_DAMAGED.
     ty_status read(const place *places, size_t count, char *to) const;
     // Reads all copies, and calls back for what is damaged.
@@ -98,6 +100,7 @@ public:
             function(page);
     }
     void close() { file_.close(); }
+    bool is_slot_damaged() const { return slot_damaged_; } // the other one serves
 
 private:
     struct run {
@@ -124,8 +127,10 @@ private:
 
     storage_file file_{};
     char *path_ = nullptr;
-    marks_header header_{};                // durable
-    uint64_t page_count_ = 0;              // of the heap
+    marks_header header_{};   // durable
+    uint64_t page_count_ = 0; // of the heap
+    uint64_t file_pages_ = 0; // as it was read
+    bool slot_damaged_ = false;
     os::array<uint64_t> used_;             // pages of the file, a bit each
     uint64_t end_ = 0;                     // there are none that are used from there on
     uint64_t lowest_ = 0;                  // there are none that are free before

@@ -227,6 +227,10 @@ ty_status scrub_marks(const storage_file &image, const image_header &header, scr
         status = file.open(*image.storage, path, header, false);
         if (!status)
             status = file.load(tree);
+        if (!status && file.is_slot_damaged())
+            scrub.report(
+                "one of the two headers of the file of durable marks is damaged; the other one serves, and the "
+                "next open for writing repairs it");
         if (!status)
             status = file.check_copies(tree, problem, &scrub);
         else if (status == TY_E_NOT_FOUND)

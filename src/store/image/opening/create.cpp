@@ -207,6 +207,7 @@ ty_status create_files(image &im, const ty_open_options &options, const image_op
         if (!(status = im.backing.set_size(image_file_bytes(header.limit_bytes))) &&
             !(status = map_new(im, options.base)) && !(status = format_heap(im, options)) &&
             !(status = flush_image(im.backing, im.header)) && !(status = check_log(im, hook)) &&
+            !(status = has_journal(im.kind) ? durable_check_place(im) : TY_OK) &&
             !(status = has_journal(im.kind) ? check_journal_place(im) : TY_OK) &&
             !(status = has_journal(im.kind) ? create_journal(im, &made_journal) : TY_OK) &&
             !(status = make_log(im, hook)) &&

@@ -56,6 +56,19 @@ ty_status check_place(const image &im, const char *path) {
                         .remedy("move it away");
 }
 
+} // namespace
+
+ty_status durable_check_place(const image &im) {
+    char *path = path_with(im.image_path, marks_suffix);
+    if (path == nullptr)
+        return TY_E_MEMORY;
+    const ty_status status = check_place(im, path);
+    free(path);
+    return status;
+}
+
+namespace {
+
 // With the header owned: it names this open, or the one before it if that is what the image holds.
 ty_status create_file(image &im, durable_marks &marks) {
     char *path = path_with(im.image_path, marks_suffix);
@@ -210,11 +223,17 @@ ty_status durable_mark_paused(image &im, const char *name) {
     return marks.tree.add(name, im.base, pages, heap_count_used(im.heap));
 }
 
+bool is_named(image &im) {
+    os::lock_guard guard(im.work);
+    return im.open_named;
+}
+
 // Under control.
 ty_status save(image &im) {
     os::array<marks_entry> none;
+    const bool named = is_named(im);
     os::lock_guard guard(im.marks_lock);
-    const ty_status status = im.durable->file.save(im.durable->tree, none);
+    const ty_status status = im.durable->file.save(im.durable->tree, none, named);
     if (status == TY_OK)
         im.durable->saved_current = im.durable->tree.current();
     return status;
@@ -289,7 +308,7 @@ ty_status durable_keep_base(image &im, const batch *first, const batch *last) {
         return status;
     ty_status status = copy_base(im, marks.file, pages, copies);
     if (status == TY_OK)
-        status = marks.file.save(marks.tree, copies);
+        status = marks.file.save(marks.tree, copies, true); // a checkpoint has named the open
     if (status != TY_OK)
         for (const marks_entry &copy : copies)
             marks.file.release(copy.slot);
@@ -331,7 +350,7 @@ ty_status durable_start(image &im) {
 }
 
 ty_status durable_make_durable(image &im) {
-    return im.durable != nullptr ? im.durable->file.make_durable() : TY_OK;
+    return im.durable != nullptr ? im.durable->file.make_durable(im.header.current.open) : TY_OK;
 }
 
 // MK9.

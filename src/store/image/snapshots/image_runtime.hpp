@@ -213,7 +213,8 @@ void add_what_the_image_lacks(image &im, os::page_set &pages);
 
 // Reads the heap's file of durable marks, if it has one. Expected: TY_E_DAMAGED, TY_E_MISMATCH.
 ty_status durable_open(image &im);
-ty_status durable_start(image &im); // once the heap has its memory
+ty_status durable_check_place(const image &im); // for a new heap: no file of marks lies there
+ty_status durable_start(image &im);             // once the heap has its memory
 // What it says is durable, and names the image as it is.
 ty_status durable_make_durable(image &im);
 ty_status durable_name_open(image &im, const open_identity &previous, const open_identity &open);

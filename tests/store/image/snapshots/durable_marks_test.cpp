@@ -268,6 +268,44 @@ TEST(durable_marks, believed_where_they_belong) {
     EXPECT_EQ("(none)", told.files.read_file(marks_path));
 }
 
+// Nor does an older image with the file of a later open.
+TEST(durable_marks, an_older_image_is_refused) {
+    run told(11);
+    scribbler changes(4);
+    changes.change(told.heap, 100);
+    ASSERT_OK(mark(told.heap, "a"));
+    ASSERT_OK(ty_close(told.heap));
+    const disk before(told.files.cut(os::sim_cut::keep_all));
+    told.open();
+    changes.change(told.heap, 100);
+    ASSERT_OK(mark(told.heap, "b"));
+    ASSERT_OK(ty_close(told.heap));
+    std::string newer = told.files.read_file(marks_path);
+    before.resize(marks_path, newer.size());
+    for (size_t at = 0; at < newer.size(); at += page_bytes)
+        before.patch(marks_path, at, newer.data() + at, page_bytes);
+    ty_heap *heap = nullptr;
+    const ty_open_options options = before.options();
+    EXPECT_EQ(TY_E_MISMATCH, ty_open(heap_path, &options, &heap, nullptr));
+    told.open();
+    EXPECT_EQ(2u, names_of(told.heap).size());
+}
+
+// A heap that was removed leaves a file that no other heap takes for its own.
+TEST(durable_marks, no_heap_is_made_beside_another_ones) {
+    run told(12);
+    ASSERT_OK(mark(told.heap, "a"));
+    ASSERT_OK(ty_close(told.heap));
+    told.heap = nullptr;
+    told.files.remove(heap_path);
+    told.files.remove(journal_path);
+    const ty_open_options options = told.files.options();
+    EXPECT_EQ(TY_E_MISMATCH, ty_open(heap_path, &options, &told.heap, nullptr));
+    EXPECT_EQ("(none)", told.files.read_file(heap_path));
+    told.files.remove(marks_path);
+    told.open();
+}
+
 TEST(durable_marks, refuse_what_they_cannot) {
     run told(6);
     ASSERT_OK(mark(told.heap, "a"));
