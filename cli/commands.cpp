@@ -146,16 +146,16 @@ void add_look(std::vector<command> &all) {
         .json("as a JSON document")
         .heap();
     declared(all, "verify", verify, "check a heap's files, then its structures",
-             "Checks image, journal and log against their checksums, then opens the heap for\n"
-             "reading and checks its structures. Shows each problem and its place, one a\n"
-             "line.")
+             "Checks image, journal, log and marks against their checksums, then opens the\n"
+             "heap for reading and checks its structures. Shows each problem and its place,\n"
+             "one a line.")
         .operands("FILE...", 1, SIZE_MAX)
         .json("a JSON document for each FILE, one a line")
         .flag("quick", &request::quick, "the structures only, not the checksum of each page")
         .heap();
     declared(all, "scrub", scrub, "check a heap's files without opening it",
-             "Checks image, journal and log against their checksums, without opening the\n"
-             "heap. Shows each problem and its place, one a line.")
+             "Checks image, journal, log and marks against their checksums, without opening\n"
+             "the heap. Shows each problem and its place, one a line.")
         .operands("FILE...", 1, SIZE_MAX)
         .json("a JSON document for each FILE, one a line")
         .heap();

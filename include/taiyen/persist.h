@@ -237,8 +237,9 @@ typedef struct ty_report {
 /* Opens or creates a persistent heap. options and report may be NULL. Symbolic links are followed: journal and log lie
  * beside the file that path leads to; a missing file is created there.
  * Errors: TY_E_NOT_FOUND, TY_E_EXISTS, TY_E_BUSY (open already, here or elsewhere), TY_E_ADDRESS, and for the files
- * TY_E_FORMAT, TY_E_DAMAGED, TY_E_MISMATCH, TY_E_PERMISSION, TY_E_SPACE, TY_E_IO. An open that is refused leaves the
- * files unchanged. Thread-safe. Durability: when this returns, a created heap exists durably, empty.
+ * TY_E_FORMAT, TY_E_DAMAGED, TY_E_MISMATCH, TY_E_PERMISSION, TY_E_SPACE, TY_E_IO. (If it is the file of durable marks,
+ * marks.h, that is damaged or does not belong: the heap is whole without it.) An open that is refused leaves the files
+ * unchanged. Thread-safe. Durability: when this returns, a created heap exists durably, empty.
  * Cost: independent of the heap's size if it was closed in order; after a crash, linear in the log after the last
  * snapshot and in the snapshots in the journal that are not checkpointed, which are written to the journal once
  * more. */
