@@ -50,6 +50,17 @@ struct marks_entry {
     uint64_t sum;  // of the copy
 };
 
+inline constexpr size_t marks_base_runs_max = 64;       // then they become one
+inline constexpr uint64_t marks_pages_max = UINT32_MAX; // of the file
+
+inline uint64_t marks_checksum(const marks_header &header) {
+    return checksum(&header, offsetof(marks_header, checksum));
+}
+// Of a run, which has one at least.
+constexpr uint64_t pages_of(uint64_t bytes) {
+    return bytes == 0 ? 1 : (bytes + page_bytes - 1) / page_bytes;
+}
+
 class marks_file final : public page_store {
 public:
     // A page of the heap, and its copy.
