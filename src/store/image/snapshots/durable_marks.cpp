@@ -36,11 +36,12 @@ ty_status allocate(const image &im, durable_marks **made) {
     if (memory == nullptr)
         return failure(TY_E_MEMORY, "use durable marks").at(im.image_path).remedy("free memory");
     *made = ::new (memory) durable_marks{};
-    const ty_status status = (*made)->tree.create(im.header.current.limit_bytes / page_bytes, (*made)->file);
-    (*made)->tree.session = im.session;
-    if (status != TY_OK)
-        destroy(*made);
-    return status;
+    return TY_OK;
+}
+
+ty_status create_tree(const image &im, durable_marks &marks) {
+    marks.tree.session = im.session;
+    return marks.tree.create(im.header.current.limit_bytes / page_bytes, marks.file);
 }
 
 // A file that belongs to nobody who is known here is not overwritten.
@@ -115,6 +116,10 @@ ty_status durable_make(image &im) {
         return status;
     if (ty_status status = allocate(im, &marks))
         return status;
+    if (ty_status status = create_tree(im, *marks)) {
+        destroy(marks);
+        return status;
+    }
     marks->compared = true;
     add_what_the_image_lacks(im, marks->tree.changed); // no checkpoint is under way
     os::lock_guard guard(im.marks_lock);
@@ -323,18 +328,17 @@ ty_status durable_open(image &im) {
     if (path == nullptr)
         return TY_E_MEMORY;
     ty_status status = allocate(im, &marks);
-    if (status != TY_OK) {
-        free(path);
-        return status;
-    }
-    status = marks->file.open(*im.backing.storage, path, im.header.current, !im.read_only);
+    if (status == TY_OK)
+        status = marks->file.open(*im.backing.storage, path, im.header.current, !im.read_only);
     free(path);
+    if (status == TY_OK)
+        status = create_tree(im, *marks);
     if (status == TY_OK)
         status = marks->file.load(marks->tree);
     if (status == TY_OK) {
         marks->saved_current = marks->tree.current();
         im.durable = marks;
-    } else {
+    } else if (marks != nullptr) {
         destroy(marks);
     }
     return status == TY_E_NOT_FOUND ? TY_OK : status;

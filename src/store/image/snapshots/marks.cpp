@@ -409,6 +409,8 @@ ty_status image_find_mark(ty_heap *heap, const char *name) {
 
 bool image_mark_is_older(ty_heap *heap, const char *name) {
     image &im = *image_of(heap);
+    if (im.fork.forked()) // where the return is refused
+        return false;
     os::lock_guard guard(im.control);
     uint32_t mark = 0;
     return !im.code_ignored && durable_find(im, name, &mark) == TY_OK &&
