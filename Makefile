@@ -15,7 +15,7 @@ FUZZ_SECONDS ?= 60
 FAULTS ?=
 KERNEL ?= linux-image-amd64
 packages_for := build
-FUZZ_TARGETS := fuzz_image fuzz_journal fuzz_heap_tables fuzz_log fuzz_maps fuzz_pack fuzz_record fuzz_descriptors fuzz_ship fuzz_standby fuzz_undo
+FUZZ_TARGETS := fuzz_image fuzz_journal fuzz_marks fuzz_heap_tables fuzz_log fuzz_maps fuzz_pack fuzz_record fuzz_descriptors fuzz_ship fuzz_standby fuzz_undo
 
 .DEFAULT_GOAL := help
 .PHONY: help build demo test quick bench bench-python check crash fuzz faults test-kafka test-kernel nightly docs install deb wheels conan format tidy clean check-asan check-tsan

@@ -64,7 +64,7 @@ int main(int count, char **arguments) {
         fuzz::repair_image_headers | fuzz::repair_journal_header | fuzz::repair_chunks | fuzz::repair_page_sums;
     const std::string fuzzer = arguments[1];
     seed_form form;
-    if (fuzzer == "fuzz_image")
+    if (fuzzer == "fuzz_image" || fuzzer == "fuzz_marks")
         form.flags = all_repaired;
     if (fuzzer == "fuzz_undo")
         form = {fuzz::one_patch | fuzz::repair_marks | fuzz::whole_words, sizeof undo_steps};

@@ -90,7 +90,8 @@ ty_status marks_file::read_run(const stored_entries &stored, os::array<char> &by
         return status;
     if (ty_status status = file_.read(stored.offset, buffer.data(), buffer.bytes()))
         return status;
-    memcpy(to, buffer.data(), stored.bytes);
+    if (stored.bytes != 0)
+        memcpy(to, buffer.data(), stored.bytes);
     return checksum(to, stored.bytes) == stored.sum ? TY_OK
                                                     : damaged("the checksum of a table is wrong", stored.offset);
 }
