@@ -245,7 +245,7 @@ ty_status marks_file::write_header(marks_header next) {
     next.checksum = marks_checksum(next);
     io_page page;
     memcpy(page.bytes, &next, sizeof next);
-    for (uint32_t slot = fault("marks_header_written_once"); slot < header_slots; slot++) {
+    for (uint32_t slot = 0; slot < header_slots; slot++) {
         if (ty_status status = file_.write(slot * page_bytes, page.bytes, sizeof page))
             return status;
         if (ty_status status = file_.flush())
