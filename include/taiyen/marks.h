@@ -22,7 +22,6 @@
  *    counts with the next one. Durable marks are a tree of their own, with a current one of their own. They lie in a
  *    file beside the image, `atlas.ty-marks`, which a copy of the files needs if it is to have them. Copies that the
  *    library makes (pack.h, TY_OPEN_COPY, salvage.h) have none.
- *
  *  - On a transactional or concurrent heap a mark or return has the heap to itself, and waits for that. A return of a
  *    transactional heap is one transaction, and durable when it returns. A change feed does not have it: followers
  *    begin with a new base.
@@ -73,12 +72,15 @@ typedef struct ty_mark_options {
  * Errors: TY_E_ARGUMENT (also: within a transaction of this thread on the heap, or within a body of ty_atomically on
  * any), TY_E_EXISTS (a mark has this name), TY_E_BUSY (no_wait; blocks are reserved), TY_E_UNSUPPORTED (the kind of
  * heap; checks; undo with volatile buffers), TY_E_PERMISSION, TY_E_FORKED, TY_E_MEMORY, TY_E_IO; a durable one also
- * TY_E_SPACE, TY_E_MISMATCH (the file of marks is another heap's), and as ty_snapshot. */
+ * TY_E_SPACE, TY_E_MISMATCH (the file of marks is another heap's), and as ty_snapshot. Thread-safe on a heap with
+ * transactions, else externally serialised. Durability: a durable one is durable when it returns. */
 TY_API TY_CHECKED ty_status ty_mark(ty_heap *heap, const char *name, const ty_mark_options *options);
 
 /* The heap becomes as it was at the mark. What changed since the current mark is gone, unless it is marked first.
  * options may be NULL. No other thread may use the blocks of a heap without transactions meanwhile.
- * Errors: as ty_mark and ty_revert, and TY_E_NOT_FOUND (no such mark); on a transactional heap also as ty_snapshot. */
+ * Errors: as ty_mark and ty_revert, and TY_E_NOT_FOUND (no such mark); on a transactional heap also as ty_snapshot.
+ * Threads: as ty_mark. Durability: on a transactional heap it is durable when it returns, else with the next
+ * snapshot. */
 TY_API TY_CHECKED ty_status ty_return_to(ty_heap *heap, const char *name, const ty_mark_options *options);
 
 /* Drops a mark; the heap stays as it is. Copies that no other mark needs are freed.

@@ -372,7 +372,7 @@ ty_status stored(void *, stm::transaction &own, uint64_t timestamp) {
     return TY_OK;
 }
 
-// X26.
+// X26: the blocks of what is rolled back are free before the transaction ends.
 void discard(void *, stm::transaction &own) {
     ty_atomic_txn &txn = txn_of(own);
     if (blocks_touched(txn))

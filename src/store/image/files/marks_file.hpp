@@ -80,7 +80,7 @@ public:
     ty_status open(const ty_storage &storage, const char *path, const image_header &heap, bool writes);
     // The tree is new. Checks all that it reads. Expected: TY_E_DAMAGED.
     ty_status load(mark_tree &tree);
-    // Nobody needs it any more.
+    // It has no marks, durably.
     ty_status remove();
 
     ty_status keep(const char *page, uint32_t *slot) override;
@@ -90,8 +90,8 @@ public:
     // The copy of a page of the base; none: the image has it.
     uint32_t base_slot(uint64_t page) const { return base_.get(page); }
     // Makes all durable: the tree as it is, and these copies besides those of the base. After a failure the file is as
-    // before, or as it was to be.
-    // named: both headers of the image name this open, and no other one is accepted from now on.
+    // before, or as it was to be. named: both headers of the image name this open, and no other one is accepted from
+    // now on. Expected: TY_E_SPACE, TY_E_IO (also: no name leads to the file any more, N3).
     ty_status save(mark_tree &tree, os::array<marks_entry> &more_base, bool named);
     // The same marks belong to another open, too. Durable when it returns.
     ty_status name_open(const open_identity &previous, const open_identity &open);
@@ -103,8 +103,6 @@ public:
     // Reads all copies, and calls back for what is damaged.
     ty_status check_copies(mark_tree &tree, void (*problem)(void *context, const char *text), void *context) const;
     marks_entry entry_of(uint64_t page, uint32_t slot) const;
-    uint64_t bytes() const { return end_ * page_bytes; } // of the file
-    uint64_t limit_bytes() const { return header_.limit_bytes; }
     template <class Function>
     void each_base_page(Function &&function) const {
         for (const uint32_t page : base_pages_)
@@ -131,6 +129,7 @@ private:
     ty_status write_all(mark_tree &tree, os::array<marks_entry> &more_base, stored_entries *table);
     ty_status write_header(marks_header next);
     ty_status read_header(const image_header &heap);
+    ty_status check_belongs(const image_header &heap) const;
     ty_status load_run(const stored_entries &stored, os::array<char> &bytes);
     ty_status load_mark(mark_tree &tree, const marks_node &stored, const os::array<uint32_t> &numbers, uint32_t *made);
     ty_status load_base(const stored_entries &stored);

@@ -36,7 +36,6 @@ ty_status marks_file::open(const ty_storage &storage, const char *path, const im
     return read_header(heap);
 }
 
-// MK9.
 ty_status marks_file::read_header(const image_header &heap) {
     uint64_t size = 0;
     if (ty_status status = file_.get_size(&size))
@@ -63,17 +62,21 @@ ty_status marks_file::read_header(const image_header &heap) {
     }
     header_ = slots[newest];
     slot_damaged_ = !is_valid(slots[1 - newest]);
-    if (memcmp(header_.identity, heap.identity, sizeof header_.identity) != 0 ||
-        (!names_open(header_, heap.open) && !fault("durable_marks_of_another_state")))
-        return failure(TY_E_MISMATCH, "use the file of durable marks: it belongs to %s",
-                       memcmp(header_.identity, heap.identity, sizeof header_.identity) != 0
-                           ? "another heap"
-                           : "another copy of the heap, or to what it was before")
-            .at(path_)
-            .remedy("put the file that belongs to it back, or move this one away");
     if (header_.number >= counter_begin_max || header_.open.number >= counter_begin_max)
         return damaged("a counter is impossible", 0);
-    return TY_OK;
+    return check_belongs(heap);
+}
+
+// MK9: the image says which open wrote it last.
+ty_status marks_file::check_belongs(const image_header &heap) const {
+    const bool same_heap = memcmp(header_.identity, heap.identity, sizeof header_.identity) == 0;
+    if (same_heap && header_.limit_bytes == heap.limit_bytes &&
+        (names_open(header_, heap.open) || fault("durable_marks_of_another_state")))
+        return TY_OK;
+    return failure(TY_E_MISMATCH, "use the file of durable marks: it belongs to %s",
+                   same_heap ? "another copy of the heap, or to what it was before" : "another heap")
+        .at(path_)
+        .remedy("put the file that belongs to it back, or move this one away");
 }
 
 ty_status marks_file::read_run(const stored_entries &stored, os::array<char> &bytes) const {

@@ -5,7 +5,6 @@
 // file durably holds that page's content in the base. So the file has each page that was ever overwritten since.
 #include "../files/files.hpp"
 #include "image_runtime.hpp"
-#include "tracking.hpp"
 
 #include <algorithm>
 #include <cstdlib>
@@ -131,17 +130,6 @@ ty_status durable_make(image &im) {
     return status;
 }
 
-// Under control: without marks, nothing needs the file.
-ty_status durable_end(image &im) {
-    os::lock_guard guard(im.marks_lock);
-    durable_marks *marks = im.durable;
-    if (ty_status status = marks->file.remove())
-        return status;
-    im.durable = nullptr;
-    destroy(marks);
-    return TY_OK;
-}
-
 // ---- What pages were
 
 struct content {
@@ -242,6 +230,19 @@ ty_status save(image &im) {
     if (status == TY_OK)
         im.durable->saved_current = im.durable->tree.current();
     return status;
+}
+
+// Under control, without marks: nothing needs the file. It is without them first, as it may come back after a power
+// cut, when checkpoints have overwritten what it does not know of.
+ty_status durable_end(image &im) {
+    if (ty_status status = save(im))
+        return status;
+    os::lock_guard guard(im.marks_lock);
+    if (im.durable->file.remove() == TY_OK) {
+        destroy(im.durable);
+        im.durable = nullptr;
+    }
+    return TY_OK; // a file without marks does no harm
 }
 
 void drop(image &im, uint32_t mark) {
@@ -357,7 +358,7 @@ ty_status durable_make_durable(image &im) {
     return im.durable != nullptr ? im.durable->file.make_durable(im.header.current.open) : TY_OK;
 }
 
-// MK9.
+// MK9: before the image names it.
 ty_status durable_name_open(image &im, const open_identity &previous, const open_identity &open) {
     os::lock_guard guard(im.marks_lock);
     return im.durable != nullptr ? im.durable->file.name_open(previous, open) : TY_OK;
@@ -420,10 +421,10 @@ ty_status durable_mark(image &im, const char *name) {
             drop(im, made);
         status = report_again(error);
     }
-    if (im.durable->tree.count() == 0) {
-        const ty_error error = status != TY_OK ? keep_error() : ty_error{};
+    if (status != TY_OK && im.durable->tree.count() == 0) {
+        const ty_error error = keep_error();
         static_cast<void>(durable_end(im)); // a file without marks does no harm
-        return status != TY_OK ? report_again(error) : TY_OK;
+        return report_again(error);
     }
     return status;
 }
@@ -446,13 +447,8 @@ ty_status durable_return(image &im, uint32_t mark) {
         im.found.clear();
         return status;
     }
-    heap_pin_memory(im.heap);
     heap_replace_pages(im.heap, im.found, {&at_mark, content::copy}, marks.tree.used_pages());
-    im.dirty.merge(im.found);
-    note_changed(im, im.found);
-    settle_tracker(im.tracker, used_parts(im).ranges(), im.found, im.dirty);
-    im.found.clear();
-    marks.tree.changed.clear();
+    settle_return(im, marks.tree);
     return TY_OK;
 }
 

@@ -205,6 +205,8 @@ ty_status keep_base(image &im, const page_copy *copies, size_t count);
 void image_end_marks(image &im); // at the end of the heap
 // Pages now differ from what they were, without a thread's stores: both kinds of marks note it. Under control.
 void note_changed(image &im, const os::page_set &pages);
+// The pages in `found` were replaced: the heap is as at the tree's current mark. Under control, paused.
+void settle_return(image &im, mark_tree &tree);
 ty_status provide_found(image &im); // Expected: TY_E_MEMORY
 // The image does not hold these pages, or not for certain. A batch that a checkpoint drops meanwhile is in the image.
 void add_what_the_image_lacks(image &im, os::page_set &pages);

@@ -156,11 +156,7 @@ ty_status return_paused(image &im, uint32_t mark) {
     const page_source base{&marks, copy_from_base};
     apply_mark(im.heap, marks.tree, marks.copies, im.found,
                &base); // no other thread changes the base's slots that it reads
-    im.dirty.merge(im.found);
-    durable_note_changed(im, im.found);
-    settle_tracker(im.tracker, used_parts(im).ranges(), im.found, im.dirty);
-    im.found.clear();
-    marks.tree.changed.clear();
+    settle_return(im, marks.tree);
     return TY_OK;
 }
 
@@ -294,6 +290,14 @@ void add_what_the_image_lacks(image &im, os::page_set &pages) {
     for (const batch *b = im.waiting.first; b != nullptr; b = b->next)
         for (const page_copy &copy : b->copies)
             pages.insert(copy.page);
+}
+
+void settle_return(image &im, mark_tree &tree) {
+    im.dirty.merge(im.found);
+    note_changed(im, im.found);
+    settle_tracker(im.tracker, used_parts(im).ranges(), im.found, im.dirty);
+    im.found.clear();
+    tree.changed.clear();
 }
 
 void note_changed(image &im, const os::page_set &pages) {
