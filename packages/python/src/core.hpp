@@ -151,10 +151,10 @@ private:
 ref current_greenlet();
 
 // By what containers may have come or gone that nobody stored or released.
-enum class passage : std::uint8_t {
+enum class restored_by : std::uint8_t {
     undo,     // or redo, or a rollback
-    back,     // to a state that led to the present one
-    elsewhere // to a state of another branch, or not known which
+    ancestor, // a return to a state that led to the present one
+    elsewhere // a return to a state of another branch, or not known which
 };
 
 // PY37. What a mark's state has.
@@ -196,8 +196,8 @@ public:
     bool automatic = false;              // stores are found by themselves, since arrays are written to
     unsigned fork_number = 0;            // of the process that opened it
     unsigned busy = 0;                   // threads that are in the library without the GIL
-    std::set<std::uint64_t> turns;       // PY38: of those who wait for the heap to be free
-    std::uint64_t last_turn = 0;
+    std::set<std::uint64_t> tickets;     // PY38: of threads that wait for the heap to be free, as they came
+    std::uint64_t last_ticket = 0;
     std::size_t views = 0; // of arrays, that Python has
     std::optional<value_heap> values;
     std::unordered_map<const void *, proxy *> proxies;    // by address
@@ -225,7 +225,7 @@ public:
     // start(). False: there is an exception.
     bool find_history(std::size_t undo_bytes);
     // What proxies learn after containers may have come or gone.
-    void look_at_proxies(passage by = passage::undo);
+    void look_at_proxies(restored_by by = restored_by::undo);
     // PY36. After whatever may have ended what can be redone: objects that went by an undo do not come back then.
     void forget_undone();
     // Before a call of the heap releases a value: see `going`. False: there is an exception.
@@ -426,14 +426,15 @@ constexpr unsigned shortest_wait_us = 20;
 // Without the GIL, a moment that gets longer.
 void wait_a_moment(unsigned *pause_us);
 
-// PY38. While it lives, its maker waits for the heap to be free. Those who come later let it go first.
-class turn {
+// PY38: threads that wait for the heap to be free are served in the order in which they came. One waits while its
+// ticket lives.
+class ticket {
 public:
-    explicit turn(heap &of) : heap_(of), number_(++of.last_turn) { of.turns.insert(number_); }
-    ~turn() { heap_.turns.erase(number_); }
-    bool has_come() const { return *heap_.turns.begin() == number_ || fault("who_waits_for_the_heap_passed_over"); }
-    turn(const turn &) = delete;
-    turn &operator=(const turn &) = delete;
+    explicit ticket(heap &of) : heap_(of), number_(++of.last_ticket) { of.tickets.insert(number_); }
+    ~ticket() { heap_.tickets.erase(number_); }
+    bool is_served() const { return *heap_.tickets.begin() == number_ || fault("waiting_threads_passed_over"); }
+    ticket(const ticket &) = delete;
+    ticket &operator=(const ticket &) = delete;
 
 private:
     heap &heap_;

@@ -259,7 +259,7 @@ ty_undo_stats heap::undo_stats() const {
 }
 
 // PY1, PY37. PY8: shapes may be gone, too.
-void heap::look_at_proxies(passage by) {
+void heap::look_at_proxies(restored_by by) {
     std::vector<proxy *> all(displaced.begin(), displaced.end());
     for (const auto &[block, p] : proxies)
         all.push_back(p);
@@ -280,7 +280,7 @@ void heap::look_at_proxies(passage by) {
             p->state = proxy_state::alive;
             if (p->kind == value_kind::records && !is_going(p))
                 with_rows.push_back(ref::borrowed(reinterpret_cast<PyObject *>(p)));
-        } else if (by != passage::undo && !fault("what_a_return_took_away_comes_back")) {
+        } else if (by != restored_by::undo && !fault("what_a_return_took_away_comes_back")) {
             p->state = proxy_state::gone;
             continue;
         } else if (p->state == proxy_state::alive && !fault("proxy_of_what_was_rolled_back_is_alive")) {
@@ -295,7 +295,7 @@ void heap::look_at_proxies(passage by) {
     }
     look_at_kept();
     for (const ref &records : with_rows) // some may go with their last row
-        look_at_rows(as_proxy(records.get()), by == passage::elsewhere && !fault("row_of_another_branch"));
+        look_at_rows(as_proxy(records.get()), by == restored_by::elsewhere && !fault("row_of_another_branch"));
 }
 
 // PY1, PY36. Whether there is anything to redo is asked only where something has gone by an undo: else a step would
@@ -374,19 +374,19 @@ namespace {
 // PY15, PY38. Signals are heard by the main thread alone, which therefore asks again and again; the others wait in the
 // library. TY_E_BUSY: there is an exception, of a signal.
 ty_status wait_for_transaction(heap &of, const ty_txn_options &no_wait, ty_txn **txn) {
-    std::optional<turn> own(of);
+    std::optional<ticket> own(of);
     unsigned pause = shortest_wait_us;
     for (;;) {
-        if (own->has_come() && !is_main_thread())
+        if (own->is_served() && !is_main_thread())
             break;
-        const ty_status status = own->has_come() ? ty_begin(of.handle, &no_wait, txn) : TY_E_BUSY;
+        const ty_status status = own->is_served() ? ty_begin(of.handle, &no_wait, txn) : TY_E_BUSY;
         if (status != TY_E_BUSY)
             return status;
         wait_a_moment(&pause);
         if (PyErr_CheckSignals())
             return TY_E_BUSY;
     }
-    own.reset(); // who asks finds that this one waits
+    own.reset(); // it waits in the library from now on, which others find busy
     const without_gil others;
     return ty_begin(of.handle, nullptr, txn);
 }
@@ -397,7 +397,7 @@ bool begin_transaction(heap &of) {
     ty_txn_options no_wait = TY_TXN_OPTIONS_INIT;
     no_wait.no_wait = true;
     ty_txn *txn = nullptr;
-    ty_status status = of.turns.empty() ? ty_begin(of.handle, &no_wait, &txn) : TY_E_BUSY;
+    ty_status status = of.tickets.empty() ? ty_begin(of.handle, &no_wait, &txn) : TY_E_BUSY;
     if (status == TY_E_BUSY) {
         ++of.busy;
         status = wait_for_transaction(of, no_wait, &txn);

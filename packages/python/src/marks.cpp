@@ -36,12 +36,12 @@ bool are_blocks_reserved(const heap &of) {
 // PY38. Calls function() when no transaction is under way: again and again while it returns TY_E_BUSY. Hears signals.
 template <class Function>
 ty_status alone(heap &of, Function &&function) {
-    const turn own(of);
+    const ticket own(of);
     for (unsigned pause = shortest_wait_us;; wait_a_moment(&pause)) {
         must(PyErr_CheckSignals() == 0 && of.check());
         must_be_between_changes(of);
-        const ty_status status = own.has_come() ? function() : TY_E_BUSY;
-        if (status != TY_E_BUSY || (own.has_come() && are_blocks_reserved(of)))
+        const ty_status status = own.is_served() ? function() : TY_E_BUSY;
+        if (status != TY_E_BUSY || (own.is_served() && are_blocks_reserved(of)))
             return status;
     }
 }
@@ -53,7 +53,7 @@ ty_mark_options without_a_wait() {
 }
 
 // After a return. PY37.
-void look_anew(heap &of, passage by) {
+void look_anew(heap &of, restored_by by) {
     of.sweeps = true;
     const bool good = fault("history_of_before_a_return_used") || of.find_history(0);
     of.look_at_proxies(by);
@@ -91,16 +91,16 @@ std::vector<mark_info> marks_of(heap &of) {
 }
 
 // By what the heap goes to the mark. It is there.
-passage passage_to(const std::vector<mark_info> &all, const std::string &name) {
+restored_by how_restored(const std::vector<mark_info> &all, const std::string &name) {
     const auto find = [&](const auto &is) { return std::find_if(all.begin(), all.end(), is); };
     auto at = find([](const mark_info &one) { return one.figures.current && !one.figures.durable; });
     while (at != all.end() && at->name != name)
         at = find([parent = at->parent](const mark_info &one) { return one.name == parent; });
-    return at != all.end() ? passage::back : passage::elsewhere;
+    return at != all.end() ? restored_by::ancestor : restored_by::elsewhere;
 }
 
 // PY37. The memory of each view is that of its array after the return, too.
-void must_keep_views(const heap &of, const std::string &name, passage by) {
+void must_keep_views(const heap &of, const std::string &name, restored_by by) {
     if (of.views == 0 || fault("view_of_what_a_mark_has_not"))
         return;
     const auto mark = of.marks.find(name);
@@ -109,7 +109,7 @@ void must_keep_views(const heap &of, const std::string &name, passage by) {
         return place != of.proxies.end() && place->second->kind == value_kind::array &&
                place->second->id <= mark->second.last_id;
     };
-    if (by != passage::back || mark == of.marks.end() || !mark->second.has_arrays ||
+    if (by != restored_by::ancestor || mark == of.marks.end() || !mark->second.has_arrays ||
         !std::all_of(of.viewed.begin(), of.viewed.end(), is_at_mark))
         must(
             of.check_no_views("the heap cannot go back: there are views of records, or of arrays that the mark may not "
@@ -117,7 +117,7 @@ void must_keep_views(const heap &of, const std::string &name, passage by) {
 }
 
 void go_back_to(heap &of, const std::string &name) {
-    passage by = passage::elsewhere;
+    restored_by by = restored_by::elsewhere;
     must_be_ok(alone(of, [&] {
         const std::vector<mark_info> all = marks_of(of);
         const auto found = std::find_if(all.begin(), all.end(), [&](const mark_info &one) { return one.name == name; });
@@ -126,7 +126,7 @@ void go_back_to(heap &of, const std::string &name) {
             if (found->figures.durable)
                 refuse(TY_E_UNSUPPORTED, "the mark is durable, and Python cannot tell its objects from those of now",
                        "close the heap, and use `taiyen return FILE MARK`");
-            by = passage_to(all, name);
+            by = how_restored(all, name);
             must_keep_views(of, name, by);
         }
         const ty_mark_options options = without_a_wait();
@@ -182,7 +182,7 @@ void revert(heap &of) {
             refuse(TY_E_NOT_FOUND, "the heap has no snapshot yet", "take one first: Heap.snapshot()");
         return ty_revert(of.handle);
     }));
-    look_anew(of, passage::elsewhere);
+    look_anew(of, restored_by::elsewhere);
 }
 
 // ---- Attempts
