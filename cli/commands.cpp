@@ -298,9 +298,8 @@ void add_move(std::vector<command> &all) {
         .json("as a JSON document")
         .heap();
     declared(all, "marks", marks, "list the durable marks of a heap, or drop one",
-             "Lists the durable marks of a heap that no process has open for writing: when\n"
-             "they were made, after which one, and how much had changed since. A star is\n"
-             "before the current one.")
+             "Lists the durable marks of a heap: when they were made, after which one, and how\n"
+             "much had changed since. A star is before the current one.")
         .operands("FILE", 1, 1)
         .text("drop", "NAME", &request::drop, "drop this mark first; the heap stays as it is")
         .json("as a JSON document")
@@ -310,6 +309,13 @@ void add_move(std::vector<command> &all) {
              "changed since the last mark is gone, unless it is marked first. No process has\n"
              "the heap open. Then lists its marks, as 'taiyen marks' does.")
         .operands("FILE NAME", 2, 2)
+        .json("as a JSON document")
+        .heap();
+    declared(all, "branch", branch, "make a heap of its own of what one is, or was at a mark",
+             "Makes a snapshot heap in NEW, at the same address, with what the heap has, or had\n"
+             "at a durable mark. Both then go their own ways. Works while a process has the\n"
+             "heap open. A file that is there is not replaced.")
+        .operands("FILE[@MARK] NEW", 2, 2)
         .json("as a JSON document")
         .heap();
     declared(all, "check", check, "check a packed heap, or where a heap's pointers lead",

@@ -22,10 +22,13 @@ struct heap_files {
     std::string path;
     std::string journal_path; // empty: the heap's path + "-journal"
     std::string log_path;     // empty: the heap's path + "-log"
+    std::string mark{};       // a durable one, at which the heap is read; empty: as it is
 
     // Options of a read-only open. They point into this struct.
     ty_open_options options() const;
 };
+// Of an operand FILE or FILE@MARK: the latter if there is no file of that name, but one of a name that ends at an '@'.
+heap_files files_at_mark(const request &given, size_t operand = 0);
 
 int run_help(const request &given);
 int run_version(const request &given);
@@ -49,6 +52,7 @@ int copy(const request &given);
 int compact(const request &given);
 int mark(const request &given);
 int marks(const request &given);
+int branch(const request &given);
 int return_to(const request &given);
 int check(const request &given);
 int descriptors(const request &given);

@@ -8,6 +8,7 @@
 #include <cstring>
 #include <nlohmann/json.hpp>
 #include <taiyen/detail/fault.hpp>
+#include <unistd.h>
 #include <utility>
 
 namespace cli {
@@ -19,7 +20,20 @@ ty_open_options heap_files::options() const {
     options.code = TY_CODE_IGNORED;
     options.journal_path = journal_path.empty() ? nullptr : journal_path.c_str();
     options.log_path = log_path.empty() ? nullptr : log_path.c_str();
+    options.mark = mark.empty() ? nullptr : mark.c_str();
     return options;
+}
+
+heap_files files_at_mark(const request &given, size_t operand) {
+    heap_files files{given.paths[operand], given.journal_path, given.log_path, ""};
+    const std::string &words = given.paths[operand];
+    for (size_t at = words.rfind('@'); at != std::string::npos && at != 0 && access(files.path.c_str(), F_OK) != 0;
+         at = words.rfind('@', at - 1))
+        if (access(words.substr(0, at).c_str(), F_OK) == 0 && at + 1 < words.size()) {
+            files.path = words.substr(0, at);
+            files.mark = words.substr(at + 1);
+        }
+    return files;
 }
 
 // CL3: scripts rely on exit codes.

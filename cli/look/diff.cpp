@@ -218,7 +218,7 @@ void print_words(const request &given, const heap_content &a, const heap_content
 int diff_two(const request &given, size_t shown_max) {
     heap_content content[2];
     for (size_t i = 0; i < 2; ++i) {
-        const heap_files files{given.paths[i], "", ""};
+        const heap_files files = files_at_mark(given, i);
         if (ty_status status = content[i].read(files, i == 0 ? "reading the first" : "reading the second")) {
             static_cast<void>(refuse(files, given, status));
             return exit_cannot; // 1 means that they differ

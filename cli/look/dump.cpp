@@ -130,7 +130,7 @@ ty_status dump_heap(ty_heap *heap, const heap_files &files, const request &given
 } // namespace
 
 int dump(const request &given) {
-    const heap_files files{given.paths[0], given.journal_path, given.log_path};
+    const heap_files files = files_at_mark(given);
     uint64_t address = 0;
     if (!given.block.empty() && !read_address(given.block, &address)) {
         refuse_value("block", given.block, "an address in the heap, such as 0x420000002000");

@@ -84,6 +84,8 @@ json::document document_of(const std::string &path, const ty_info &info) {
     one["in_use"] = info.in_use;
     one["image_bytes"] = json::wide(info.image_bytes);
     one["journal_bytes"] = json::wide(info.journal_bytes);
+    one["marks"] = json::wide(info.marks);
+    one["marks_bytes"] = json::wide(info.marks_bytes);
     one["created_unix_s"] = json::wide(info.created_unix_s);
     if (info.kind == TY_TRANSACTIONAL) {
         one["log_identity"] = json::wide(info.log_identity);
@@ -138,6 +140,8 @@ void print_info(const heap_files &files, const ty_info &info) {
     std::string disk = "image " + text::size(info.image_bytes);
     if (has_journal(info))
         disk += ", journal " + text::size(info.journal_bytes);
+    if (info.marks != 0)
+        disk += ", " + text::counted(info.marks, "durable mark") + " " + text::size(info.marks_bytes);
     print_line("on disk", disk);
     print_line("snapshot", epochs_of(info));
     if (info.kind == TY_TRANSACTIONAL)

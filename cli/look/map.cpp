@@ -112,7 +112,7 @@ int map_of(const heap_files &files, const request &given) {
 } // namespace
 
 int map(const request &given) {
-    return is_possible(given) ? each_heap(given, map_of) : int(exit_cannot);
+    return is_possible(given) ? map_of(files_at_mark(given), given) : int(exit_cannot);
 }
 
 } // namespace cli

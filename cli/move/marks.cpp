@@ -1,4 +1,4 @@
-// taiyen mark, marks and return: durable marks of a heap that no process has open.
+// taiyen mark, marks, return and branch: durable marks of a heap, and what becomes of them.
 #include "common/json.hpp"
 #include "common/text.hpp"
 #include "common/times.hpp"
@@ -65,8 +65,7 @@ void print(const heap_files &files, const request &given, const std::vector<mark
 // The marks of the heap, whose files stay as they are; and `look`, called with it open for reading.
 template <class Function>
 ty_status read_marks(const heap_files &files, std::vector<mark_line> &all, Function &&look) {
-    ty_open_options options = files.options();
-    options.mode = TY_OPEN_READ_ONLY; // a copy has no marks
+    const ty_open_options options = files.options();
     ty_heap *heap = nullptr;
     if (ty_status status = ty_open(files.path.c_str(), &options, &heap, nullptr))
         return status;
@@ -145,6 +144,33 @@ int mark(const request &given) {
     if (status != TY_OK)
         return refuse(files, given, status);
     return change_heap(files, given, [&](ty_heap *heap) { return ty_mark(heap, name, &options); });
+}
+
+int branch(const request &given) {
+    const heap_files files = files_at_mark(given);
+    const std::string &made = given.paths[1];
+    const ty_open_options options = files.options();
+    ty_heap *heap = nullptr;
+    if (ty_status status = ty_open(files.path.c_str(), &options, &heap, nullptr))
+        return refuse(files, given, status);
+    ty_heap_stats stats{};
+    stats.struct_size = sizeof stats;
+    ty_status status = ty_heap_get_stats(heap, &stats);
+    if (status == TY_OK)
+        status = ty_branch(heap, made.c_str());
+    status = closed_after(heap, status);
+    if (status)
+        return refuse(files, given, status);
+    if (given.json)
+        json::print({{"path", made},
+                     {"from", files.path},
+                     {"mark", files.mark.empty() ? json::document() : json::document(text::utf8(files.mark))},
+                     {"used_bytes", json::wide(stats.used_bytes)}});
+    else
+        std::printf("%s: a branch of %s%s, %s\n", text::printable(made).c_str(), text::printable(files.path).c_str(),
+                    files.mark.empty() ? "" : (" at " + text::printable(files.mark)).c_str(),
+                    text::size(stats.used_bytes).c_str());
+    return exit_fine;
 }
 
 int return_to(const request &given) {

@@ -50,7 +50,7 @@ void print_result(const request &given, const ty_pack_report &report) {
 } // namespace
 
 int pack(const request &given) {
-    const heap_files files{given.paths[0], given.journal_path, given.log_path};
+    const heap_files files = files_at_mark(given);
     const bool to_output = given.paths[1] == "-";
     ty_pack_options options = TY_PACK_OPTIONS_INIT;
     if (!read_options(given, &options))

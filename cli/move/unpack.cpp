@@ -189,7 +189,7 @@ int copy(const request &given) {
     close(stream[0]);
     close(results[1]);
     std::signal(SIGPIPE, SIG_IGN);
-    const ty_status sent = send_heap({given.paths[0], given.journal_path, given.log_path}, stream[1]);
+    const ty_status sent = send_heap(files_at_mark(given), stream[1]);
     const bool local_failure = sent != TY_OK && !is_broken_pipe();
     const int code = local_failure ? refuse(given, sent) : int(exit_fine);
     close(stream[1]);

@@ -83,6 +83,21 @@ TY_API TY_CHECKED ty_status ty_mark(ty_heap *heap, const char *name, const ty_ma
  * snapshot. */
 TY_API TY_CHECKED ty_status ty_return_to(ty_heap *heap, const char *name, const ty_mark_options *options);
 
+/* A branch: a new snapshot heap in files under this path, at the same address, with what the heap has now: blocks,
+ * bytes, roots, undo history. Both go on by themselves; a process can have one of them open at a time. For snapshot and
+ * transactional heaps, also those that are open read-only or at a mark (ty_open_options.mark); not for archive heaps,
+ * volatile ones, or ones with checks. The branch of a transactional heap has no log: open it as TY_TRANSACTIONAL for
+ * one.
+ * In a forked child of a process that has a snapshot heap open for writing, it makes a heap of the child's copy: call
+ * ty_discard then, open the branch, and go on with the same pointers. Call it before the parent closes the heap, and
+ * soon: once the parent has checkpointed a snapshot that it took after the fork, it is refused (TY_E_BUSY).
+ * Cost: a write of all that the heap uses; zeros take no room. Allocations of other threads wait meanwhile.
+ * Errors: TY_E_ARGUMENT, TY_E_EXISTS (the path), TY_E_UNSUPPORTED, TY_E_BUSY, TY_E_FORKED (in a child, a transactional
+ * heap), TY_E_MISMATCH (a file that may be needed has a name of the new ones), TY_E_SPACE, TY_E_IO, TY_E_MEMORY; there
+ * is no new heap then. No other thread may use the blocks of a heap without transactions meanwhile. Durability: the
+ * branch is durable when this returns. */
+TY_API TY_CHECKED ty_status ty_branch(ty_heap *heap, const char *path);
+
 /* Drops a mark; the heap stays as it is. Copies that no other mark needs are freed.
  * Errors: TY_E_ARGUMENT, TY_E_NOT_FOUND, TY_E_FORKED; of a durable one also TY_E_PERMISSION, TY_E_IO and TY_E_SPACE: it
  * is gone, but the next open may find it again. Thread-safe. */
@@ -102,8 +117,9 @@ typedef struct ty_mark_info {
 /* False ends the list. The info is valid during the call. It must not call functions of marks.h. */
 typedef bool ty_mark_callback(const ty_mark_info *info, void *context);
 
-/* Calls back for each mark, in the order of names.
- * Errors: TY_E_ARGUMENT, TY_E_FORKED. Thread-safe. */
+/* Calls back for each mark, in the order of names. Of a copy of files in use (TY_OPEN_COPY): for the durable ones that
+ * the files have now.
+ * Errors: TY_E_ARGUMENT, TY_E_FORKED; of a copy as ty_open. Thread-safe. */
 TY_API ty_status ty_each_mark(ty_heap *heap, ty_mark_callback *callback, void *context);
 
 #ifdef __cplusplus

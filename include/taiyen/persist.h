@@ -24,9 +24,12 @@
  *    TY_E_IO. The heap stays usable in memory, and nothing is written to other files. Files that were only renamed
  *    still belong to the heap; it can be opened under the new names if these fit together.
  *  - A heap is used by the process that opened it; in a forked child every call that would touch the files is refused
- *    with TY_E_FORKED. The child has its own copy of the memory and holds no lock: once the parent has closed the heap
- *    or was killed, any process can open it, also the child itself after ty_discard of its copy. An archive heap's
- *    memory is the file: the child can read it, and a store into it ends the child.
+ *    with TY_E_FORKED, but for ty_branch (marks.h), which makes a heap of what the child has. The child has its own
+ * copy of the memory, and holds no lock: once the parent has closed the heap or was killed, any process can open it,
+ * also the child itself after ty_discard of its copy. Pages that nobody has stored into since the heap was opened are
+ * the file's, though: they change in the child when the parent checkpoints what it stored there after the fork. So a
+ *    child that goes on with the heap beside its parent branches it first. An archive heap's memory is the file: the
+ *    child can read it, and a store into it ends the child.
  *
  * Cost: an open takes the same time for 1 MB and for 1 TB, plus the time to read batches that are not checkpointed yet.
  * The first write to a page after a snapshot costs about a microsecond. A snapshot costs one sequential write of the
@@ -180,12 +183,16 @@ typedef struct ty_open_options {
     void *outcome_context;
     ty_code code; /* how addresses of code in the heap are treated: code.h. TY_E_MISMATCH: they would not lead to the
                      same code as before; nothing in the files is changed */
+    /* For the modes TY_OPEN_READ_ONLY and TY_OPEN_COPY: */
+    const char *mark; /* a durable mark (marks.h): the heap is as it was there, a snapshot heap without a log. NULL: as
+                         an open would restore it. TY_E_NOT_FOUND: it has no such mark. Cost: as marks.h says of a
+                         return */
 } ty_open_options;
 #define TY_OPEN_OPTIONS_INIT                                                                                           \
     {                                                                                                                  \
         sizeof(ty_open_options), TY_OPEN_OR_CREATE, TY_KIND_DEFAULT, 0, NULL, TY_CLASSES_CACHE_LINE, NULL, NULL,       \
             TY_TRACK_AUTOMATIC, TY_BACKGROUND_THREAD, 0, 0, NULL, 0, NULL, false, false, NULL, NULL, 0, 0, 0, 0,       \
-            false, NULL, NULL, TY_CODE_DEFAULT                                                                         \
+            false, NULL, NULL, TY_CODE_DEFAULT, NULL                                                                   \
     }
 
 /* In what state an open found the files. */
@@ -352,13 +359,16 @@ typedef struct ty_info {
     uint64_t log_identity;
     uint64_t log_position; /* offset in the log's first stream of the epoch that an open would restore */
     uint64_t log_lsn;      /* of the last transaction that this epoch includes */
+    /* Durable marks (marks.h): */
+    uint64_t marks;
+    uint64_t marks_bytes; /* size of their file */
 } ty_info;
 
-/* Reads the parameters of a heap from its files: reads image, journal and log as far as an open would, so open_text
- * says what is wrong with journal or log. Needs read permission only, changes and locks nothing, and works while the
- * heap is open elsewhere (the fields may then be of different moments). They are the files that an open with these
- * options would use: journal_path, log_path, log and storage matter alone. NULL: all defaults. Errors: TY_E_NOT_FOUND,
- * TY_E_FORMAT, TY_E_DAMAGED, TY_E_MISMATCH, TY_E_IO. Thread-safe. */
+/* Reads the parameters of a heap from its files: reads image, journal, log and durable marks as far as an open would,
+ * so open_text says what is wrong with journal, log or marks. Needs read permission only, changes and locks nothing,
+ * and works while the heap is open elsewhere (the fields may then be of different moments). They are the files that an
+ * open with these options would use: journal_path, log_path, log and storage matter alone. NULL: all defaults. Errors:
+ * TY_E_NOT_FOUND, TY_E_FORMAT, TY_E_DAMAGED, TY_E_MISMATCH, TY_E_IO. Thread-safe. */
 TY_API TY_CHECKED ty_status ty_read_info(const char *path, const ty_open_options *options, ty_info *info);
 
 /* The kind of a heap, and the last epoch that is durable (0 for volatile heaps). Thread-safe. */

@@ -83,6 +83,21 @@ ty_status ty_return_to(ty_heap *heap, const char *name, const ty_mark_options *o
     return changed(heap, txn_return_to(heap, name, known));
 }
 
+ty_status ty_branch(ty_heap *heap, const char *path) {
+    constexpr const char *call = "branch a heap";
+    if (ty_status status = check_heap(heap, call))
+        return status;
+    if (ty_status status = check_path(path, call, "the path"))
+        return status;
+    if (heap_has_checks(heap))
+        return failure(TY_E_UNSUPPORTED, "%s: it is checked", call).remedy("create the heap without checks");
+    const ty_kind kind = heap_image_of(heap) != nullptr ? image_kind(heap) : TY_VOLATILE;
+    if (kind == TY_VOLATILE || kind == TY_ARCHIVE)
+        return failure(TY_E_UNSUPPORTED, "%s: it is %s heap", call, kind == TY_VOLATILE ? "a volatile" : "an archive")
+            .remedy("use ty_pack_file, and unpack the file");
+    return txn_branch(heap, path);
+}
+
 ty_status ty_drop_mark(ty_heap *heap, const char *name) {
     constexpr const char *call = "drop a mark";
     if (ty_status status = check_heap(heap, call))

@@ -102,6 +102,13 @@ ty_status check_open_options(const ty_open_options &options, const char *call) {
     if (options.journal_path)
         if (ty_status status = check_path(options.journal_path, call, "the option journal_path"))
             return status;
+    if (options.mark != nullptr) {
+        if (ty_status status = check_mark_name(options.mark, call))
+            return status;
+        if (!opens_for_reading(options.mode))
+            return failure(TY_E_ARGUMENT, "%s at a mark, for writing", call)
+                .remedy("open it read-only, or use ty_return_to; ty_branch makes a heap of its own");
+    }
     if (options.concurrent && options.check_stores)
         return failure(TY_E_UNSUPPORTED, "%s with the options concurrent and check_stores", call)
             .remedy("give one of them: stores of ty_atomically's transactions are all known");

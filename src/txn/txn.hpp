@@ -134,6 +134,7 @@ ty_status txn_rebuild(ty_heap **heap, const ty_open_options &options, ty_report 
                       const open_validator *validator = nullptr);
 ty_status txn_snapshot_start(ty_heap *heap, uint64_t *epoch);
 // marks.h, for heaps of any kind that have marks. X36: a return of a transactional heap counts as a transaction.
+ty_status txn_branch(ty_heap *heap, const char *path); // of a heap that has an image
 ty_status txn_mark(ty_heap *heap, const char *name, const ty_mark_options &options);
 ty_status txn_return_to(ty_heap *heap, const char *name, const ty_mark_options &options);
 ty_status txn_snapshot_wait(ty_heap *heap, uint64_t epoch);

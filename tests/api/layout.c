@@ -298,7 +298,7 @@ AT(ty_log_entry, size_bytes, 32);
 AT(ty_log_entry, procedure, 40);
 AT(ty_log_entry, bytes, 48);
 
-SIZE(ty_open_options, 184);
+SIZE(ty_open_options, 192);
 AT(ty_open_options, struct_size, 0);
 AT(ty_open_options, mode, 8);
 AT(ty_open_options, kind, 12);
@@ -326,6 +326,7 @@ AT(ty_open_options, concurrent, 156);
 AT(ty_open_options, outcome, 160);
 AT(ty_open_options, outcome_context, 168);
 AT(ty_open_options, code, 176);
+AT(ty_open_options, mark, 184);
 
 SIZE(ty_in_doubt_txn, 64);
 AT(ty_in_doubt_txn, struct_size, 0);
@@ -389,7 +390,7 @@ AT(ty_report, code, 380);
 AT(ty_report, code_words, 384);
 AT(ty_report, lost_code_words, 392);
 
-SIZE(ty_info, 408);
+SIZE(ty_info, 424);
 AT(ty_info, struct_size, 0);
 AT(ty_info, kind, 8);
 AT(ty_info, format_version, 12);
@@ -412,6 +413,8 @@ AT(ty_info, open_text, 124);
 AT(ty_info, log_identity, 384);
 AT(ty_info, log_position, 392);
 AT(ty_info, log_lsn, 400);
+AT(ty_info, marks, 408);
+AT(ty_info, marks_bytes, 416);
 
 SIZE(ty_snapshot_stats, 88);
 AT(ty_snapshot_stats, struct_size, 0);

@@ -136,6 +136,52 @@ class Marks(Make):
         self.fails(2, "mark", self.heap("archive", "archive.ty"), "a", says=("archive",))
         self.fails(2, "mark", self.path("none.ty"), "a", says=("none.ty",))
 
+    def test_views_and_branches(self):
+        for how in ("close", "die", "commit"):
+            path = self.heap(how, how + "@.ty")
+            self.succeeds("mark", path, "a@b")
+            kept = self.kept(path, how + "-kept.ty")
+            subprocess.run([support.MAKE_HEAP, path, how], check=False, stdout=subprocess.DEVNULL)
+            at_mark = path + "@a@b"
+            self.succeeds("diff", kept, at_mark)
+            self.assertEqual(support.run("diff", at_mark, path).returncode, 1)
+            before = hashes(self.folder)
+            dumps = [self.succeeds("dump", of).partition("\n")[2] for of in (at_mark, kept)] # without path and kind
+            self.assertEqual(*dumps)
+            self.succeeds("pack", at_mark, self.path(how + ".packed"))
+            self.succeeds("copy", at_mark, self.path(how + "-copy.ty"))
+            self.succeeds("map", at_mark, "--json")
+            self.fails(2, "dump", path + "@none", says=('"none"',))
+            self.fails(2, "dump", self.path("none.ty@a@b"), says=("none.ty@a@b",))
+            self.assertEqual({name: hashes(self.folder)[name] for name in before}, before)
+            new, now = self.path(how + "-new.ty"), self.path(how + "-now.ty")
+            document = self.document("branch", at_mark, new)
+            self.assertEqual((document["path"], document["from"], document["mark"]), (new, path, "a@b"))
+            self.assertIn("a branch of " + path, self.succeeds("branch", path, now))
+            self.fails(2, "branch", path, now, says=("exists already",))
+            for made, same in ((new, kept), (now, path)):
+                self.succeeds("verify", made)
+                self.succeeds("diff", made, same)
+                self.assertEqual(self.document("info", made)["base"], self.document("info", path)["base"])
+                self.assertNotEqual(self.document("info", made)["identity"], self.document("info", path)["identity"])
+            info = self.document("info", path)
+            self.assertEqual(info["marks"], "1")
+            self.assertEqual(info["marks_bytes"], str(os.path.getsize(path + "-marks")))
+
+    def test_beside_a_writer(self):
+        path = self.path("held.ty")
+        self.heap("close", "held.ty")
+        self.succeeds("mark", path, "a")
+        process = subprocess.Popen([support.MAKE_HEAP, path, "hold"], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        process.stdout.readline()
+        self.assertEqual(list(self.marks("marks", path)), ["a"])
+        self.succeeds("branch", path + "@a", self.path("new.ty"))
+        self.succeeds("branch", path, self.path("now.ty"))
+        self.succeeds("diff", self.path("new.ty"), path + "@a")
+        self.succeeds("verify", self.path("new.ty"))
+        self.fails(2, "return", path, "a", says=("open already",))
+        process.communicate()
+
     def test_damage(self):
         path = self.heap("close")
         self.succeeds("mark", path, "a")

@@ -320,6 +320,20 @@ ty_status fork_guard::start() {
     return TY_OK;
 }
 
+ty_status shared_number::start() {
+    void *page = sys::mmap(nullptr, page_bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (page == MAP_FAILED)
+        return memory_failure("share a number with children", nullptr, page_bytes);
+    word_ = static_cast<std::atomic<uint64_t> *>(page);
+    return TY_OK;
+}
+
+void shared_number::stop() {
+    if (word_ != nullptr)
+        unmap_memory(word_, page_bytes);
+    word_ = nullptr;
+}
+
 void fork_guard::stop() {
     if (word_ != nullptr)
         unmap_memory(const_cast<uint64_t *>(word_), page_bytes);

@@ -3,6 +3,7 @@
 
 #include "../base/base.hpp"
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <taiyen/status.h>
@@ -111,6 +112,21 @@ public:
 
 private:
     const volatile uint64_t *word_ = nullptr;
+};
+
+// A number that the children of the process that called start see change.
+class shared_number {
+public:
+    ty_status start();
+    void stop();
+    void set(uint64_t number) {
+        if (word_ != nullptr)
+            word_->store(number);
+    }
+    uint64_t get() const { return word_ != nullptr ? word_->load() : 0; }
+
+private:
+    std::atomic<uint64_t> *word_ = nullptr;
 };
 
 } // namespace taiyen::os

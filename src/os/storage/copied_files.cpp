@@ -87,6 +87,10 @@ struct copied_files::functions {
     }
 };
 
+const ty_storage &copied_files::original_of(const ty_storage &storage) {
+    return storage.open == functions::open ? *static_cast<const copied_files *>(storage.context)->original_ : storage;
+}
+
 ty_status copied_files::create(const ty_storage &original, copied_files **made) {
     void *memory = os::internal_malloc(sizeof(copied_files));
     if (!memory)

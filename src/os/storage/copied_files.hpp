@@ -15,10 +15,12 @@ public:
     // is valid until `release` and need not be closed. TY_E_SPACE: no room.
     ty_status add(const char *path, uint64_t bytes, storage_file *copy);
     const ty_storage *storage() const { return &table_; }
+    // That of the files themselves, where these are copies; else the storage itself.
+    static const ty_storage &original_of(const ty_storage &storage);
     void release();
 
 private:
-    static constexpr unsigned file_max = 3; // image, journal and log
+    static constexpr unsigned file_max = 4; // image, journal, log and durable marks
     struct copied_file {
         copied_files *owner;
         char *path;

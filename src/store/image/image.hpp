@@ -140,6 +140,8 @@ ty_status image_find_mark(ty_heap *heap, const char *name); // TY_E_NOT_FOUND
 // An earlier open made it, and this one did not ignore code: it may have words of that process's code.
 bool image_mark_is_older(ty_heap *heap, const char *name);
 ty_status image_return_to(ty_heap *heap, const char *name);
+// A new heap in files under this path, with what this one has. The caller has stopped its transactions.
+ty_status image_branch(ty_heap *heap, const char *path);
 ty_status image_drop_mark(ty_heap *heap, const char *name);
 ty_status image_each_mark(ty_heap *heap, ty_mark_callback *callback, void *context);
 ty_status image_get_snapshot_stats(ty_heap *heap, ty_snapshot_stats *stats);
@@ -225,6 +227,7 @@ ty_status image_copy_unchanged(image_copy &copy, bool *same);
 // When it returns, what was read of the journal is durable: until then it may not have reached the disk.
 ty_status image_copy_make_durable(image_copy &copy);
 void image_copy_end(image_copy *copy);
+bool image_is_read_only(ty_heap *heap); // of a heap in files
 // Refuses what a forked child or a reader must not do; does nothing for a heap without an image.
 ty_status image_check_writer(ty_heap *heap, const char *operation);
 // Whether the image is still under the path by which the heap was opened: TY_E_NOT_FOUND, TY_E_MISMATCH.

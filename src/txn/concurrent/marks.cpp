@@ -126,6 +126,22 @@ ty_status find_transactions(ty_heap *heap, const char *call, txn_runtime **rt, c
 
 } // namespace
 
+ty_status txn_branch(ty_heap *heap, const char *path) {
+    constexpr const char *call = "branch a heap";
+    txn_runtime *rt = nullptr;
+    concurrent_heap *all = nullptr;
+    if (runtime_of(heap) == nullptr || image_is_read_only(heap))
+        return image_branch(heap, path);
+    if (ty_status status = find_transactions(heap, call, &rt, &all))
+        return status;
+    alone own(rt, all);
+    if (ty_status status = own.enter(call, false))
+        return status;
+    if (ty_status status = check_whole(*rt, call))
+        return status;
+    return image_branch(heap, path);
+}
+
 ty_status txn_mark(ty_heap *heap, const char *name, const ty_mark_options &options) {
     constexpr const char *call = "mark a heap";
     txn_runtime *rt = nullptr;

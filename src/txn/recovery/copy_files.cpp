@@ -81,6 +81,8 @@ private:
         if (ty_status status = image_copy_take(*image_, copies_, &recorded))
             return status;
         log_positions log_end{};
+        if (options_.mark != nullptr)
+            recorded.log_identity = 0;
         ty_status status = recorded.log_identity ? copy_log(recorded, &log_end) : TY_OK;
         if (status) // TY_E_BUSY: the writer has gone past the snapshot's position
             return status == TY_E_BUSY ? TY_OK : status;

@@ -142,6 +142,8 @@ ty_status check_may_detach(const heap_opening &state) {
 
 ty_status check_log(void *context, const image_log &recorded, bool created, image_log_choice *choice) {
     auto &state = *static_cast<heap_opening *>(context);
+    if (state.options.mark != nullptr) // it has what was committed before it
+        return TY_OK;
     memcpy(state.identity.heap, recorded.heap_identity, sizeof state.identity.heap);
     state.identity.log = recorded.log_identity;
     state.location.image = recorded.image;

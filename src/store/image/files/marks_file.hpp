@@ -108,6 +108,9 @@ public:
         for (const uint32_t page : base_pages_)
             function(page);
     }
+    // Whether its headers are as they were when it was opened: then all that was read is of one moment.
+    bool is_unchanged() const;
+    ty_status get_size(uint64_t *bytes) const { return file_.get_size(bytes); }
     void close() { file_.close(); }
     bool is_slot_damaged() const { return slot_damaged_; } // the other one serves
 
@@ -128,6 +131,7 @@ private:
     ty_status write_table(mark_tree &tree, stored_entries *table);
     ty_status write_all(mark_tree &tree, os::array<marks_entry> &more_base, stored_entries *table);
     ty_status write_header(marks_header next);
+    ty_status read_slots(marks_header (&slots)[header_slots]) const;
     ty_status read_header(const image_header &heap);
     ty_status check_belongs(const image_header &heap) const;
     ty_status load_run(const stored_entries &stored, os::array<char> &bytes);
@@ -137,9 +141,10 @@ private:
 
     storage_file file_{};
     char *path_ = nullptr;
-    marks_header header_{};   // durable
-    uint64_t page_count_ = 0; // of the heap
-    uint64_t file_pages_ = 0; // as it was read
+    marks_header header_{};              // durable
+    marks_header slots_[header_slots]{}; // as they were read
+    uint64_t page_count_ = 0;            // of the heap
+    uint64_t file_pages_ = 0;            // as it was read
     bool slot_damaged_ = false;
     os::array<uint64_t> used_;             // pages of the file, a bit each
     uint64_t end_ = 0;                     // there are none that are used from there on

@@ -36,6 +36,22 @@ ty_status marks_file::open(const ty_storage &storage, const char *path, const im
     return read_header(heap);
 }
 
+ty_status marks_file::read_slots(marks_header (&slots)[header_slots]) const {
+    io_buffer buffer;
+    if (ty_status status = buffer.create(header_slots * page_bytes))
+        return status;
+    if (ty_status status = file_.read(0, buffer.data(), buffer.bytes()))
+        return status;
+    for (uint32_t i = 0; i < header_slots; i++)
+        memcpy(&slots[i], buffer.data() + i * page_bytes, sizeof slots[i]);
+    return TY_OK;
+}
+
+bool marks_file::is_unchanged() const {
+    marks_header now[header_slots];
+    return !file_.is_open() || (read_slots(now) == TY_OK && memcmp(now, slots_, sizeof now) == 0);
+}
+
 ty_status marks_file::read_header(const image_header &heap) {
     uint64_t size = 0;
     if (ty_status status = file_.get_size(&size))
@@ -43,25 +59,19 @@ ty_status marks_file::read_header(const image_header &heap) {
     file_pages_ = std::min(size / page_bytes, marks_pages_max);
     if (size < header_slots * page_bytes)
         return damaged("it is too short", size);
-    io_buffer buffer;
-    if (ty_status status = buffer.create(header_slots * page_bytes))
+    if (ty_status status = read_slots(slots_))
         return status;
-    if (ty_status status = file_.read(0, buffer.data(), buffer.bytes()))
-        return status;
-    marks_header slots[header_slots];
-    for (uint32_t i = 0; i < header_slots; i++)
-        memcpy(&slots[i], buffer.data() + i * page_bytes, sizeof slots[i]);
-    const uint32_t newest = newest_slot([&](uint32_t n) { return is_valid(slots[n]) ? slots[n].number : 0; });
+    const uint32_t newest = newest_slot([&](uint32_t n) { return is_valid(slots_[n]) ? slots_[n].number : 0; });
     if (newest == header_slots) {
-        for (const marks_header &slot : slots)
+        for (const marks_header &slot : slots_)
             if (slot.magic == marks_magic && slot.version != format_version)
                 return failure(TY_E_FORMAT, "use a file of durable marks of format version %u", slot.version)
                     .at(path_)
                     .remedy("use another version of the library");
         return damaged("both of its headers are", 0);
     }
-    header_ = slots[newest];
-    slot_damaged_ = !is_valid(slots[1 - newest]);
+    header_ = slots_[newest];
+    slot_damaged_ = !is_valid(slots_[1 - newest]);
     if (header_.number >= counter_begin_max || header_.open.number >= counter_begin_max)
         return damaged("a counter is impossible", 0);
     return check_belongs(heap);

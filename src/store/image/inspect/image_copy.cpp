@@ -1,5 +1,5 @@
-// Copies of image and journal, taken while another process may write to them. docs/design/image.md, "Copies of files in
-// use", explains why they belong together.
+// Copies of image, journal and durable marks, taken while another process may write to them. docs/design/image.md,
+// "Copies of files in use", explains why they belong together.
 #include "../files/files.hpp"
 #include "../image.hpp"
 
@@ -21,9 +21,12 @@ struct image_copy {
     storage_file journal, journal_to;
     bool journal_copied = false; // the copies have a file for it
     bool current = false;        // except for new batches, if the headers are still the same
+    char *marks_path = nullptr;  // of an open at a mark
+    storage_file marks, marks_to;
 
     image_header header{};
-    io_buffer slots; // the header slots as they were copied, and room to compare
+    io_buffer slots;       // the header slots as they were copied, and room to compare
+    io_buffer marks_slots; // likewise
     io_buffer buffer;
     journal_position newest{}; // batch that was copied
     image_log log{};           // as of that batch
@@ -171,6 +174,29 @@ ty_status copy_new_batches(image_copy &copy) {
     return status;
 }
 
+// I21: they are read after the image, so that they have what each page was that a checkpoint has overwritten meanwhile.
+ty_status copy_marks(image_copy &copy, copied_files &copies) {
+    uint64_t size = 0;
+    copy.marks.close();
+    ty_status status = copy.marks.open(copy.marks_path, 0);
+    if (status == TY_E_NOT_FOUND && !copy.marks_to.is_open())
+        return TY_OK; // no marks
+    if (!status)
+        status = copy.marks.read(0, copy.marks_slots.data(), slots_bytes);
+    if (!status)
+        status = copy.marks.get_size(&size);
+    if (!status && !copy.marks_to.is_open())
+        status = copies.add(copy.marks_path, copy.marks.allocated_bytes(), &copy.marks_to);
+    if (!status)
+        status = copy.marks_to.set_size(size);
+    for (uint64_t at = 0, bytes; at < size && !status; at += bytes) {
+        bytes = std::min<uint64_t>(size - at, copy.buffer.bytes());
+        if (!(status = copy.marks.read(at, copy.buffer.data(), bytes)))
+            status = copy.marks_to.write(at, copy.buffer.data(), bytes);
+    }
+    return status;
+}
+
 ty_status refuse_archive(const image_copy &copy) {
     return failure(TY_E_BUSY, "copy the files of an archive heap that is open: its pages change at any moment")
         .at(copy.image.path)
@@ -205,13 +231,19 @@ ty_status image_copy_begin(const char *path, const ty_open_options &options, cop
             .remedy("free memory, or raise the process's limits");
     auto *copy = new (memory) image_copy{};
     *begun = copy;
-    copy->image.storage = copy->journal.storage = options.storage;
+    copy->image.storage = copy->journal.storage = copy->marks.storage = options.storage;
     if (ty_status status = resolve_journal(*options.storage, path, options.journal_path, &copy->journal_path))
         return status;
     if (ty_status status = copy->slots.create(2 * slots_bytes))
         return status;
     if (ty_status status = copy->buffer.create(piece_pages * page_bytes))
         return status;
+    if (options.mark != nullptr) {
+        if (ty_status status = copy->marks_slots.create(2 * slots_bytes))
+            return status;
+        if (!(copy->marks_path = path_with(path, marks_suffix)))
+            return TY_E_MEMORY;
+    }
     if (ty_status status = copy->image.open(path, 0))
         return status;
     (void)copy->image.hold(true); // without it the copy may take more rounds
@@ -237,6 +269,21 @@ ty_status take_all(image_copy &copy, copied_files &copies) {
     return copy_journal(copy, copies);
 }
 
+ty_status slots_unchanged(const storage_file &file, io_buffer &slots, bool *same) {
+    char *now = slots.data() + slots_bytes;
+    if (ty_status status = file.read(0, now, slots_bytes))
+        return status;
+    *same = !memcmp(now, slots.data(), slots_bytes);
+    return TY_OK;
+}
+
+ty_status marks_unchanged(image_copy &copy, bool *same) {
+    *same = true;
+    return copy.marks.is_open() && !fault("copied_marks_not_looked_at_again")
+               ? slots_unchanged(copy.marks, copy.marks_slots, same)
+               : TY_OK;
+}
+
 } // namespace
 
 ty_status image_copy_take(image_copy &copy, copied_files &copies, image_log *log) {
@@ -244,6 +291,8 @@ ty_status image_copy_take(image_copy &copy, copied_files &copies, image_log *log
     if (ty_status status = copy.current ? image_copy_unchanged(copy, &same) : TY_OK)
         return status;
     ty_status status = same ? copy_new_batches(copy) : take_all(copy, copies);
+    if (!status && copy.marks_path)
+        status = copy_marks(copy, copies);
     *log = copy.log;
     return status;
 }
@@ -254,26 +303,30 @@ ty_status image_copy_check(image_copy &copy, const log_positions *log_end, bool 
     if (copy.journal.is_open() && log_end)
         if (ty_status status = log_may_be_cut(copy, *log_end, &cut); status || cut)
             return status;
-    return image_copy_unchanged(copy, whole);
+    if (ty_status status = image_copy_unchanged(copy, whole); status || !*whole)
+        return status;
+    return marks_unchanged(copy, whole);
 }
 
 ty_status image_copy_unchanged(image_copy &copy, bool *same) {
-    char *now = copy.slots.data() + slots_bytes;
-    if (ty_status status = read_slots(copy, now))
+    if (ty_status status = slots_unchanged(copy.image, copy.slots, same))
         return status;
-    *same = fault("copy_misses_a_checkpoint") || !memcmp(now, copy.slots.data(), slots_bytes);
+    *same = *same || fault("copy_misses_a_checkpoint");
     return TY_OK;
 }
 
 ty_status image_copy_make_durable(image_copy &copy) {
-    return copy.journal.is_open() ? copy.journal.flush() : TY_OK;
+    ty_status status = copy.journal.is_open() ? copy.journal.flush() : TY_OK;
+    return !status && copy.marks.is_open() ? copy.marks.flush() : status;
 }
 
 void image_copy_end(image_copy *copy) {
     if (!copy)
         return;
+    copy->marks.close();
     copy->journal.close();
     copy->image.close();
+    free(copy->marks_path);
     free(copy->journal_path);
     copy->~image_copy();
     free(copy);

@@ -148,6 +148,7 @@ ty_status finish_files(image &im) {
         return TY_OK;
     }
     ty_status status = checkpoint_batches(im);
+    im.overwritten.set(UINT64_MAX); // free pages, which children may use
     if (!status)
         status = make_sums_durable(im);
     if (!status && !durable_exist(im)) // they may need them
@@ -217,8 +218,10 @@ void image_unmake(ty_heap *heap) {
 void image_teardown(image *im) {
     bool forked = im->fork.forked();
     durable_close(*im, forked);
-    if (!forked)
-        worker_stop(*im); // the thread does not exist in a child
+    if (!forked) {
+        worker_stop(*im);                // the thread does not exist in a child
+        im->overwritten.set(UINT64_MAX); // by whoever opens it next
+    }
     if (im->heap)
         heap_detach(im->heap);
     if (im->tracking)
@@ -240,6 +243,7 @@ void image_teardown(image *im) {
     im->journal.close();
     im->backing.close();
     im->fork.stop();
+    im->overwritten.stop();
     free(im->image_path);
     free(im->journal_path);
     os::unmap_memory(im, sizeof(image));

@@ -181,7 +181,9 @@ ty_status make_log(const image &im, const image_open_hook *hook) {
 
 } // namespace
 
-ty_status create_files(image &im, const ty_open_options &options, const image_open_hook *hook) {
+namespace {
+
+void fill_header(image &im, const ty_open_options &options) {
     image_header &header = im.header.current;
     header.magic = image_magic;
     header.version = format_version;
@@ -197,17 +199,34 @@ ty_status create_files(image &im, const ty_open_options &options, const image_op
     header.journal_next = journal_front;
     header.sums_offset = image_pages_offset + header.limit_bytes;
     os::random_bytes(&header.nonce, sizeof header.nonce);
+}
 
+ty_status format_new(void *context, image &im) {
+    const auto &options = *static_cast<const ty_open_options *>(context);
+    const ty_status status = map_new(im, options.base);
+    return status ? status : format_heap(im, options);
+}
+
+} // namespace
+
+ty_status create_files(image &im, ty_open_options &options, const image_open_hook *hook) {
+    return create_files(im, options, hook, {&options, format_new, nullptr});
+}
+
+// I26: its name comes last.
+ty_status create_files(image &im, const ty_open_options &options, const image_open_hook *hook,
+                       const new_content &content) {
+    image_header &header = im.header.current;
+    fill_header(im, options);
     char *creation_path = path_with(im.image_path, creation_suffix);
     if (!creation_path)
         return TY_E_MEMORY;
-    ty_status status = im.backing.open_for_creation(creation_path);
+    ty_status status = im.backing.open_for_creation(creation_path, content.like);
     bool made = !status, made_journal = false;
     if (!status && !(status = check_name_free(im))) {
         if (!(status = im.backing.set_size(image_file_bytes(header.limit_bytes))) &&
-            !(status = map_new(im, options.base)) && !(status = format_heap(im, options)) &&
-            !(status = flush_image(im.backing, im.header)) && !(status = check_log(im, hook)) &&
-            !(status = has_journal(im.kind) ? durable_check_place(im) : TY_OK) &&
+            !(status = content.write(content.context, im)) && !(status = flush_image(im.backing, im.header)) &&
+            !(status = check_log(im, hook)) && !(status = has_journal(im.kind) ? durable_check_place(im) : TY_OK) &&
             !(status = has_journal(im.kind) ? check_journal_place(im) : TY_OK) &&
             !(status = has_journal(im.kind) ? create_journal(im, &made_journal) : TY_OK) &&
             !(status = make_log(im, hook)) &&

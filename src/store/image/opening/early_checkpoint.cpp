@@ -8,13 +8,15 @@ bool exceeds_memory(const image_opening &state) {
 }
 
 ty_status check_fits_reader(const image &im, const image_opening &state) {
-    const uint64_t pages = state.journal.scan.batches.pages();
+    const bool at_mark = state.options.mark != nullptr;
+    const uint64_t pages = at_mark ? durable_view_pages(im) : state.journal.scan.batches.pages();
     if (pages * page_bytes <= image_reader_allowed())
         return TY_OK;
-    return failure(TY_E_MEMORY, "read %llu page%s of snapshots that the image does not hold yet",
-                   (unsigned long long)pages, plural(pages))
+    return failure(TY_E_MEMORY, "read %llu page%s of %s that the image does not hold%s", (unsigned long long)pages,
+                   plural(pages), at_mark ? "the mark" : "snapshots", at_mark ? "" : " yet")
         .at(im.image_path)
-        .remedy("open it for writing once: that checkpoints them");
+        .remedy("%s", at_mark ? "return to the mark: that takes less memory"
+                              : "open it for writing once: that checkpoints them");
 }
 
 // An open that fails from here on leaves the same as a process that dies after its open: the same heap.

@@ -10,7 +10,6 @@
 #include <new>
 
 namespace taiyen {
-namespace {
 
 constexpr uint64_t journal_limit_default = uint64_t{1} << 30;
 
@@ -39,6 +38,8 @@ ty_status image_create(const char *path, const ty_open_options &options, image *
         *made = im;
     return status;
 }
+
+namespace {
 
 ty_open_options with_defaults(const ty_open_options &given) {
     ty_open_options options = given;
@@ -81,6 +82,16 @@ ty_status attach_journal(image &im, image_opening &state) {
     return TY_OK;
 }
 
+// MK10: the heap will be as at the mark. What journal and log hold does not matter.
+ty_status choose_mark(image &im, image_opening &state) {
+    if (ty_status status = durable_choose_view(im, state.options.mark))
+        return status;
+    state.journal.scan.batches.clear();
+    set_log(im.header.current, {});
+    im.kind = TY_SNAPSHOT;
+    return TY_OK;
+}
+
 // Opens the files of an existing heap, from its name to its memory.
 ty_status open_files(image &im, image_opening &state) {
     if (ty_status status = im.backing.open(im.image_path, im.read_only ? 0 : TY_FILE_WRITE))
@@ -107,6 +118,8 @@ ty_status open_files(image &im, image_opening &state) {
     im.head = state.journal.head;
     im.sums_may_be_torn = !closed;
     if (ty_status status = durable_open(im))
+        return status;
+    if (ty_status status = state.options.mark != nullptr ? choose_mark(im, state) : TY_OK)
         return status;
     state.report.found = classify_files(header, state.journal.scan, state.options.mode == TY_OPEN_COPY);
     state.report.image_epoch = header.epoch;
@@ -178,6 +191,8 @@ ty_status check_memory(image &im, image_opening &state, uint64_t limit_bytes, bo
 // Threads and staging memory, before any file is changed (I7).
 ty_status make_ready(image &im, const image_opening &state) {
     if (ty_status status = im.fork.start())
+        return status;
+    if (ty_status status = im.read_only ? TY_OK : im.overwritten.start())
         return status;
     if (im.read_only || !has_journal(im.kind))
         return TY_OK;
@@ -362,13 +377,14 @@ void fill_report(const image &im, image_opening &state) {
         snprintf(restored, sizeof restored, ", with %llu page%s of %llu snapshot%s from the journal",
                  (unsigned long long)report.pages_restored, plural(report.pages_restored),
                  (unsigned long long)report.batches_restored, plural(report.batches_restored));
-    int length =
-        snprintf(report.text, sizeof report.text, "%s; epoch %llu%s%s%s%s%s%s", found_text(report.found),
-                 (unsigned long long)report.epoch, restored,
-                 report.maybe_inconsistent ? "; an archive heap that died: its content may be a mixture" : "",
-                 report.header_repaired ? "; one header of the image was damaged, the other served" : "",
-                 report.journal_recreated ? "; the journal was missing or old, and not needed" : "",
-                 report.attached ? "; a journal was attached" : "", report.grown ? "; the limit was raised" : "");
+    const char *mark = state.options.mark;
+    int length = snprintf(
+        report.text, sizeof report.text, "%s; epoch %llu%s%s%s%s%s%s%s%s%s", found_text(report.found),
+        (unsigned long long)report.epoch, restored, mark ? "; as at the mark \"" : "", mark ? mark : "",
+        mark ? "\"" : "", report.maybe_inconsistent ? "; an archive heap that died: its content may be a mixture" : "",
+        report.header_repaired ? "; one header of the image was damaged, the other served" : "",
+        report.journal_recreated ? "; the journal was missing or old, and not needed" : "",
+        report.attached ? "; a journal was attached" : "", report.grown ? "; the limit was raised" : "");
     if (length < 0)
         report.text[0] = '\0';
 }

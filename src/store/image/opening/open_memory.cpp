@@ -69,13 +69,15 @@ ty_status copy_to_heap(void *context, const page_copy *copies, size_t count, con
 
 // Maps the image and copies the pages of batches that it does not hold yet over it.
 ty_status map_heap(image &im, image_opening &state) {
-    bool restores = state.journal.scan.batches.count != 0;
+    const bool restores = state.journal.scan.batches.count != 0 || state.options.mark != nullptr;
     // A log is replayed even if nothing may be changed: image_freeze protects the heap then.
     if (ty_status status = map_image(im, !im.read_only || restores || im.kind == TY_TRANSACTIONAL))
         return status;
     for (const batch *b = state.journal.scan.batches.first; b; b = b->next)
         if (ty_status status = read_batch(im.journal, *b, {&im, copy_to_heap}))
             return status;
+    if (ty_status status = state.options.mark != nullptr ? durable_map_view(im) : TY_OK)
+        return status;
     if (im.read_only && restores && im.kind != TY_TRANSACTIONAL)
         return os::protect(im.base, im.mapped_bytes, false);
     return TY_OK;

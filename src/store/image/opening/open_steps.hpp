@@ -24,9 +24,21 @@ struct image_opening {
     ~image_opening() { journal.scan.batches.clear(); }
 };
 
+// open.cpp: the state of an image that is not open yet. image_teardown releases it.
+ty_status image_create(const char *path, const ty_open_options &options, image **made);
+
 // create.cpp: creates the files of a new heap and leaves them open, locked, mapped and formatted in `im` (I6).
 // TY_E_EXISTS: another open was faster. hook may be NULL.
-ty_status create_files(image &im, const ty_open_options &options, const image_open_hook *hook);
+ty_status create_files(image &im, ty_open_options &options, const image_open_hook *hook);
+// The same with this content, which `write` writes to the image's file, with its checksums; it may change what the
+// header says.
+struct new_content {
+    void *context;
+    ty_status (*write)(void *context, image &im);
+    const storage_file *like; // N4: has the access rights that it gets; NULL: those of a new file
+};
+ty_status create_files(image &im, const ty_open_options &options, const image_open_hook *hook,
+                       const new_content &content);
 
 // create.cpp: creates an empty journal where there is none, or one that is ignored: whole before it has its name, which
 // is durable when it returns. On failure it leaves none that it created; *made: there was none before.

@@ -147,6 +147,8 @@ ty_status checkpoint_until(image &im, const batch *first, const batch *last, boo
     if (first->epoch > header.epoch || fault("checkpointed_pages_written_again")) {
         if (ty_status status = durable_keep_base(im, first, last))
             return status;
+        if (!fault("children_do_not_know_what_was_overwritten"))
+            im.overwritten.set(last->epoch);
         if (ty_status status = write_pages(im, first, last))
             return status;
         if (ty_status status =

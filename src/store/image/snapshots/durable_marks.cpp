@@ -18,6 +18,7 @@ struct durable_marks {
     mark_tree tree;  // guarded by control; to be written to the file, by marks_lock, too
     bool compared;   // `changed` is what differs, not all that may. Guarded by control, as is the next
     uint32_t saved_current;
+    os::array<marks_file::place> in_view; // of a heap that is open at a mark: its pages that the image does not have
 };
 
 namespace {
@@ -30,17 +31,12 @@ void destroy(durable_marks *marks) {
     free(marks);
 }
 
-ty_status allocate(const image &im, durable_marks **made) {
+ty_status allocate(const char *image_path, durable_marks **made) {
     void *memory = os::internal_malloc(sizeof(durable_marks));
     if (memory == nullptr)
-        return failure(TY_E_MEMORY, "use durable marks").at(im.image_path).remedy("free memory");
+        return failure(TY_E_MEMORY, "use durable marks").at(image_path).remedy("free memory");
     *made = ::new (memory) durable_marks{};
     return TY_OK;
-}
-
-ty_status create_tree(const image &im, durable_marks &marks) {
-    marks.tree.session = im.session;
-    return marks.tree.create(im.header.current.limit_bytes / page_bytes, marks.file);
 }
 
 // A file that belongs to nobody who is known here is not overwritten.
@@ -113,9 +109,10 @@ ty_status durable_make(image &im) {
         return status;
     if (ty_status status = provide_found(im))
         return status;
-    if (ty_status status = allocate(im, &marks))
+    if (ty_status status = allocate(im.image_path, &marks))
         return status;
-    if (ty_status status = create_tree(im, *marks)) {
+    marks->tree.session = im.session;
+    if (ty_status status = marks->tree.create(im.header.current.limit_bytes / page_bytes, marks->file)) {
         destroy(marks);
         return status;
     }
@@ -321,28 +318,53 @@ ty_status durable_keep_base(image &im, const batch *first, const batch *last) {
     return status;
 }
 
+static ty_status load(const ty_storage &storage, const char *image_path, const image_header &header, bool writes,
+                      durable_marks &marks) {
+    char *path = path_with(image_path, marks_suffix);
+    if (path == nullptr)
+        return TY_E_MEMORY;
+    ty_status status = marks.file.open(storage, path, header, writes);
+    free(path);
+    if (status == TY_OK)
+        status = marks.tree.create(header.limit_bytes / page_bytes, marks.file);
+    return status == TY_OK ? marks.file.load(marks.tree) : status;
+}
+
 ty_status durable_open(image &im) {
     durable_marks *marks = nullptr;
     if (!has_journal(im.kind))
         return TY_OK;
-    char *path = path_with(im.image_path, marks_suffix);
-    if (path == nullptr)
-        return TY_E_MEMORY;
-    ty_status status = allocate(im, &marks);
-    if (status == TY_OK)
-        status = marks->file.open(*im.backing.storage, path, im.header.current, !im.read_only);
-    free(path);
-    if (status == TY_OK)
-        status = create_tree(im, *marks);
-    if (status == TY_OK)
-        status = marks->file.load(marks->tree);
+    if (ty_status status = allocate(im.image_path, &marks))
+        return status;
+    const ty_status status = load(*im.backing.storage, im.image_path, im.header.current, !im.read_only, *marks);
     if (status == TY_OK) {
+        marks->tree.session = im.session;
         marks->saved_current = marks->tree.current();
         im.durable = marks;
-    } else if (marks != nullptr) {
+    } else {
         destroy(marks);
     }
     return status == TY_E_NOT_FOUND ? TY_OK : status;
+}
+
+ty_status durable_look(const ty_storage &storage, const char *image_path, const image_header &header,
+                       const durable_looker &looker) {
+    constexpr int readings_max = 50;
+    for (int n = 1;; n++) {
+        durable_marks *marks = nullptr;
+        if (ty_status status = allocate(image_path, &marks))
+            return status;
+        uint64_t bytes = 0;
+        ty_status status = load(storage, image_path, header, false, *marks);
+        if (status == TY_OK)
+            status = marks->file.get_size(&bytes);
+        const bool mixed = !marks->file.is_unchanged() && n < readings_max;
+        if (status == TY_OK && !mixed)
+            looker.look(looker.context, marks->tree, bytes);
+        destroy(marks);
+        if (!mixed)
+            return status == TY_E_NOT_FOUND ? TY_OK : status;
+    }
 }
 
 ty_status durable_start(image &im) {
@@ -404,6 +426,47 @@ ty_status durable_find(const image &im, const char *name, uint32_t *mark) {
 
 ty_status durable_check_unused(const image &im, const char *name) {
     return im.durable != nullptr ? im.durable->tree.check_unused(name) : TY_OK;
+}
+
+// MK10: all other pages are in the image as they were at the mark.
+ty_status durable_choose_view(image &im, const char *name) {
+    uint32_t mark = 0;
+    os::page_set pages;
+    if (ty_status status = durable_find(im, name, &mark))
+        return status;
+    if (ty_status status = pages.create(im.header.current.limit_bytes / page_bytes))
+        return status;
+    durable_marks &marks = *im.durable;
+    marks.tree.move_to(mark);
+    marks.tree.add_copied(pages);
+    if (!fault("view_without_what_checkpoints_overwrote"))
+        marks.file.each_base_page([&](uint64_t page) { pages.insert(page); });
+    ty_status status = marks.in_view.reserve(pages.count());
+    for (uint64_t page = pages.next(0); status == TY_OK && page < pages.page_count(); page = pages.next(page + 1)) {
+        const uint32_t slot = marks.tree.slot_of(page);
+        marks.in_view.push_in_room({page, slot != page_store::none ? slot : marks.file.base_slot(page)});
+    }
+    pages.destroy();
+    return status;
+}
+
+uint64_t durable_view_pages(const image &im) {
+    return im.durable->in_view.count();
+}
+
+ty_status durable_map_view(const image &im) {
+    const os::array<marks_file::place> &places = im.durable->in_view;
+    io_buffer buffer;
+    if (ty_status status = buffer.create(piece_pages * page_bytes))
+        return status;
+    for (size_t i = 0, n = 0; i < places.count(); i += n) {
+        n = std::min<size_t>(piece_pages, places.count() - i);
+        if (ty_status status = im.durable->file.read(&places[i], n, buffer.data()))
+            return status;
+        for (size_t k = 0; k < n; k++)
+            memcpy(im.base + places[i + k].page * page_bytes, buffer.data() + k * page_bytes, page_bytes);
+    }
+    return TY_OK;
 }
 
 ty_status durable_mark(image &im, const char *name) {

@@ -48,6 +48,10 @@ ty_status check_writer(const image &im, const char *operation) {
     return TY_OK;
 }
 
+bool image_is_read_only(ty_heap *heap) {
+    return image_of(heap)->read_only;
+}
+
 ty_status image_check_writer(ty_heap *heap, const char *operation) {
     const image *im = image_of(heap);
     return im ? check_writer(*im, operation) : TY_OK;

@@ -57,8 +57,9 @@ struct image : heap_image {
     size_t fresh_count;
     bool holes_take_memory; // of the file system: holes.cpp
     os::fork_guard fork;
-    void *client;        // set by the layer above
-    metrics_page *shown; // set by the API layer
+    os::shared_number overwritten; // the image may have pages of this epoch, or of some before it (I26)
+    void *client;                  // set by the layer above
+    metrics_page *shown;           // set by the API layer
     os::mutex code_record{os::lock_rank::code_record};
     seqlock<sizeof(undo_metrics_of) / sizeof(uint64_t)>
         undo; // the upper layer's statistics, written by one thread at a time
@@ -215,6 +216,14 @@ void add_what_the_image_lacks(image &im, os::page_set &pages);
 
 // Reads the heap's file of durable marks, if it has one. Expected: TY_E_DAMAGED, TY_E_MISMATCH.
 ty_status durable_open(image &im);
+// Calls back, unless there are none, with the marks that the files have now, also while another process writes to them,
+// and the size of their file. header: the image's, as it is now. Expected: as durable_open.
+struct durable_looker {
+    void *context;
+    void (*look)(void *context, const mark_tree &tree, uint64_t bytes);
+};
+ty_status durable_look(const ty_storage &storage, const char *image_path, const image_header &header,
+                       const durable_looker &looker);
 ty_status durable_check_place(const image &im); // for a new heap: no file of marks lies there
 ty_status durable_start(image &im);             // once the heap has its memory
 // What it says is durable, and names the image as it is.
@@ -234,6 +243,11 @@ ty_status durable_check_unused(const image &im, const char *name);
 ty_status durable_return(image &im, uint32_t mark);
 ty_status durable_drop(image &im, uint32_t mark);
 const mark_tree *durable_tree(const image &im); // NULL: there are none
+// An open of the heap as it was at a mark: that one is current. How many of its pages the image does not have; and
+// copies these over the mapped image. Expected: TY_E_NOT_FOUND; TY_E_DAMAGED.
+ty_status durable_choose_view(image &im, const char *name);
+uint64_t durable_view_pages(const image &im);
+ty_status durable_map_view(const image &im);
 ty_status create_given_back(image &im, uint64_t pages);
 void destroy_given_back(image &im);
 void note_given_back(image &im, const void *address, size_t bytes); // by any thread; before they are

@@ -439,10 +439,38 @@ ty_status image_drop_mark(ty_heap *heap, const char *name) {
     return TY_OK;
 }
 
+namespace {
+
+// A copy of files that another process writes to: it has no marks, but the files have.
+ty_status each_mark_of_files(const image &im, const ty_storage &storage, ty_mark_callback *callback, void *context) {
+    storage_file file{&storage};
+    image_header header;
+    bool repaired = false;
+    if (ty_status status = file.open(im.image_path, 0))
+        return status;
+    const ty_status status = read_header(file, &header, &repaired);
+    file.close();
+    if (status)
+        return status;
+    struct caller {
+        ty_mark_callback *callback;
+        void *context;
+    } called{callback, context};
+    return durable_look(storage, im.image_path, header, {&called, [](void *to, const mark_tree &tree, uint64_t) {
+                                                             const auto &call = *static_cast<caller *>(to);
+                                                             each_mark(nullptr, &tree, call.callback, call.context);
+                                                         }});
+}
+
+} // namespace
+
 ty_status image_each_mark(ty_heap *heap, ty_mark_callback *callback, void *context) {
     image &im = *image_of(heap);
     if (ty_status status = check_process(im, "list marks"))
         return status;
+    const ty_storage &storage = copied_files::original_of(*im.backing.storage);
+    if (&storage != im.backing.storage && im.durable == nullptr)
+        return each_mark_of_files(im, storage, callback, context);
     os::lock_guard guard(im.control);
     const mark_tree *trees[] = {im.marks != nullptr ? &im.marks->tree : nullptr, durable_tree(im)};
     each_mark(trees[0], trees[1], callback, context);

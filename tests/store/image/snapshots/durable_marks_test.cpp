@@ -32,6 +32,22 @@ std::vector<std::string> names_of(ty_heap *heap) {
     return names;
 }
 
+// The heap as it was at a mark; its files stay as they are.
+content view_of(const disk &files, const std::string &name) {
+    ty_open_options options = files.options();
+    options.mode = TY_OPEN_READ_ONLY;
+    options.mark = name.c_str();
+    ty_heap *heap = nullptr;
+    EXPECT_OK(ty_open(heap_path, &options, &heap, nullptr)) << name;
+    if (heap == nullptr)
+        return {};
+    content seen = content_of(heap);
+    expect_sound(heap);
+    EXPECT_EQ(TY_SNAPSHOT, ty_heap_kind(heap));
+    EXPECT_OK(ty_close(heap));
+    return seen;
+}
+
 // A heap, and what its states were.
 class run {
 public:
@@ -146,11 +162,15 @@ void check_found(const run &history, uint64_t event, const disk &files) {
         EXPECT_TRUE(content_of(heap) == history.marks.at(name).seen) << name;
         expect_sound(heap);
     }
+    ASSERT_OK(ty_discard(heap));
+    for (size_t i = event % 3; i < names.size(); i += 3)
+        EXPECT_TRUE(view_of(files, names[i]) == history.marks.at(names[i]).seen) << names[i];
+    ASSERT_OK(ty_open(heap_path, &options, &heap, nullptr));
     ASSERT_OK(mark(heap, "one more"));
     ASSERT_OK(ty_close(heap));
     ASSERT_OK(ty_open(heap_path, &options, &heap, nullptr));
     ASSERT_OK(ty_return_to(heap, "one more", nullptr));
-    EXPECT_TRUE(content_of(heap) == (names.empty() ? found : history.marks.at(names.back()).seen));
+    EXPECT_TRUE(content_of(heap) == found);
     ASSERT_OK(ty_discard(heap));
 }
 
@@ -396,6 +416,32 @@ TEST(durable_marks, are_damaged) {
         ASSERT_OK(ty_discard(heap));
     }
     EXPECT_GT(refused, 0u);
+}
+
+// Any of them, whatever the journal and the log have since.
+TEST(durable_marks, are_looked_at_without_a_return) {
+    run history(16);
+    for (int i = 0; i < 120; i++)
+        history.step();
+    history.make();
+    const std::vector<std::string> names = names_of(history.heap);
+    ASSERT_OK(ty_discard(history.heap));
+    history.heap = nullptr;
+    const std::string image = history.files.read_file(heap_path), marks = history.files.read_file(marks_path);
+    for (const std::string &name : names)
+        EXPECT_TRUE(view_of(history.files, name) == history.marks[name].seen) << name;
+    EXPECT_EQ(image, history.files.read_file(heap_path));
+    EXPECT_EQ(marks, history.files.read_file(marks_path));
+    ty_open_options options = history.files.options();
+    options.mode = TY_OPEN_READ_ONLY;
+    for (const char *name : {"none", "", "\n"}) {
+        options.mark = name;
+        EXPECT_EQ(*name == 'n' ? TY_E_NOT_FOUND : TY_E_ARGUMENT, ty_open(heap_path, &options, &history.heap, nullptr));
+    }
+    options.mode = TY_OPEN_EXISTING;
+    options.mark = names.front().c_str();
+    EXPECT_EQ(TY_E_ARGUMENT, ty_open(heap_path, &options, &history.heap, nullptr));
+    history.open();
 }
 
 // The image never gets what is free at the snapshot after the mark.
