@@ -62,9 +62,10 @@ void look_anew(heap &of, restored_by by) {
 
 // ---- Marks
 
-ty_status make_mark(heap &of, const std::string &name) {
+ty_status make_mark(heap &of, const std::string &name, bool durable = false) {
     const auto [place, is_new] = of.marks.try_emplace(name);
-    const ty_mark_options options = without_a_wait();
+    ty_mark_options options = without_a_wait();
+    options.durable = durable;
     const ty_status status = ty_mark(of.handle, name.c_str(), &options);
     if (status == TY_OK) // a history holds arrays that are deleted, or undone
         place->second = {of.values->space()->last_id, !of.undo_attached};
@@ -123,9 +124,10 @@ void go_back_to(heap &of, const std::string &name) {
         const auto found = std::find_if(all.begin(), all.end(), [&](const mark_info &one) { return one.name == name; });
         if (found != all.end()) {
             // VA15: of another run, its numbers of containers may be those of others in this one.
-            if (found->figures.durable)
-                refuse(TY_E_UNSUPPORTED, "the mark is durable, and Python cannot tell its objects from those of now",
-                       "close the heap, and use `taiyen return FILE MARK`");
+            if (of.marks.count(name) == 0 && !fault("return_to_a_mark_of_another_run"))
+                refuse(TY_E_UNSUPPORTED,
+                       "the mark is of another run, whose objects Python cannot tell from those of now",
+                       "close the heap, and use `taiyen return FILE MARK`, or open it with mark=");
             by = how_restored(all, name);
             must_keep_views(of, name, by);
         }
@@ -146,9 +148,25 @@ std::string name_of(const nb::bytes &bytes) {
     return {static_cast<const char *>(bytes.data()), bytes.size()};
 }
 
-void mark(heap &of, const nb::bytes &name) {
+void mark(heap &of, const nb::bytes &name, bool durable) {
     must(of.check_task());
-    must_be_ok(alone(of, [&, text = name_of(name)] { return make_mark(of, text); }));
+    must_be_ok(alone(of, [&, text = name_of(name)] { return make_mark(of, text, durable); }));
+}
+
+// Other threads change a heap without transactions with the GIL, which stays with this one. For transactions of theirs
+// it waits without.
+void branch(heap &of, const nb::bytes &where) {
+    const std::string path = name_of(where);
+    const auto make = [&] { return ty_branch(of.handle, path.c_str()); };
+    if (!of.is_parents()) {
+        must(of.check_task());
+        if (!of.read_only)
+            must_be_between_changes(of);
+    }
+    if (of.kind == TY_TRANSACTIONAL && !of.read_only && !of.is_parents())
+        call(of, make);
+    else
+        must_be_ok(make());
 }
 
 void return_to(heap &of, const nb::bytes &name) {
@@ -160,16 +178,15 @@ void drop_mark(heap &of, const nb::bytes &name) {
     drop(of, name_of(name));
 }
 
-// (name, parent, time, changed pages, copied bytes, whether it is the current one) of each.
+// (name, parent, time, changed pages, copied bytes, whether it is the current one, whether it is durable) of each.
 nb::list marks(heap &of) {
     must(of.check());
     nb::list made;
     for (const mark_info &one : marks_of(of)) {
-        if (one.figures.durable) // Python cannot go there
-            continue;
         const nb::object parent = one.parent.empty() ? nb::none() : nb::object(text_of(one.parent.c_str()));
         made.append(nb::make_tuple(text_of(one.name.c_str()), parent, static_cast<double>(one.figures.time_ns) / 1e9,
-                                   one.figures.changed_pages, one.figures.copied_bytes, one.figures.current));
+                                   one.figures.changed_pages, one.figures.copied_bytes, one.figures.current,
+                                   one.figures.durable));
     }
     return made;
 }
@@ -295,6 +312,7 @@ void marks_ended(heap &of) {
 void bind_marks(nb::module_ &module, bound_heap &heaps) {
     heaps.def("_mark", mark)
         .def("_return_to", return_to)
+        .def("_branch", branch)
         .def("_drop_mark", drop_mark)
         .def("_marks", marks)
         .def("_revert", revert);

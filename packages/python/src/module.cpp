@@ -20,24 +20,12 @@ nb::object dlpack(const nb::object &view, const std::string &type); // dlpack.cp
 
 namespace {
 
+using typy::call;
 using typy::heap;
 using typy::must;
 using typy::must_be_ok;
 using typy::must_not_change;
 using typy::text_of;
-
-// A call of the library without the GIL.
-template <class Function>
-void call(heap &of, Function &&function) {
-    ty_status status;
-    ++of.busy;
-    {
-        const typy::without_gil others;
-        status = function();
-    }
-    --of.busy;
-    must(status == TY_OK || typy::raise_last() == 0);
-}
 
 // ---- Opening and closing.
 
@@ -82,6 +70,8 @@ nb::dict open_heap(nb::handle self, const nb::bytes &where, int kind, int mode, 
     options.tracking = static_cast<ty_tracking>(option<int>(given, "tracking", TY_TRACK_AUTOMATIC));
     const std::string journal = bytes_of(option<nb::bytes>(given, "journal", nb::bytes("", 0)));
     const std::string log = bytes_of(option<nb::bytes>(given, "log", nb::bytes("", 0)));
+    const std::string mark = bytes_of(option<nb::bytes>(given, "mark", nb::bytes("", 0)));
+    options.mark = given.contains("mark") ? mark.c_str() : nullptr;
     options.journal_path = journal.empty() ? nullptr : journal.c_str();
     options.log_path = log.empty() ? nullptr : log.c_str();
     ty_heap *opened = nullptr;

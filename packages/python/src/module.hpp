@@ -25,6 +25,19 @@ inline void must_be_ok(ty_status status) {
     throw nb::python_error();
 }
 
+// A call of the library without the GIL.
+template <class Function>
+void call(heap &of, Function &&function) {
+    ty_status status;
+    ++of.busy;
+    {
+        const without_gil others;
+        status = function();
+    }
+    --of.busy;
+    must_be_ok(status);
+}
+
 // A text of the library: names of files in it may be any bytes.
 inline nb::str text_of(const char *text) {
     PyObject *made = PyUnicode_DecodeUTF8(text, static_cast<Py_ssize_t>(std::strlen(text)), "replace");

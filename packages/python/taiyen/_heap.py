@@ -120,7 +120,8 @@ class Mark(NamedTuple):
     time           when it was made, in seconds since 1970
     changed_pages  since its parent
     copied_bytes   memory that these take
-    current        whether it was made or returned to last
+    current        whether it was made or returned to last; of those that are durable, and of the others
+    durable        whether it is there in later runs
     """
 
     name: str
@@ -129,6 +130,7 @@ class Mark(NamedTuple):
     changed_pages: int
     copied_bytes: int
     current: bool
+    durable: bool
 
 
 def _mark_name(name):
@@ -324,15 +326,17 @@ class Heap(_core.HeapBase):
         """
         return Attempt(self)
 
-    def mark(self, name):
+    def mark(self, name, *, durable=False):
         """Marks the state that the heap has now: `return_to` goes there, as often as you like, until `drop_mark`.
 
         Marks form a tree: the one that was made or returned to last is the parent of the next. They end with the process,
-        and are in no snapshot. A mark copies what has changed since its parent; the first one of a volatile heap, all that
+        and are in no snapshot; but for durable ones, a tree of their own, which later runs find: `taiyen.open(path,
+        readonly=True, mark=name)` shows the heap as it was there, and `taiyen return FILE MARK` goes there. A mark copies what has changed since its parent; the first one of a volatile heap, all that
         this uses. Waits for transactions of other threads. A name has 1 to 63 bytes of UTF-8.
-        Errors: ExistsError; BusyError, in a step or transaction; UnsupportedError, of an archive heap.
+        Errors: ExistsError; BusyError, in a step or transaction; UnsupportedError, of an archive heap, and a durable one of
+        a volatile heap; DiskFullError, InputOutputError, of a durable one.
         """
-        self._mark(_mark_name(name))
+        self._mark(_mark_name(name), bool(durable))
 
     def return_to(self, name):
         """The heap becomes as it was at the mark, in place; what has changed since the current mark is gone, unless it is
@@ -342,7 +346,8 @@ class Heap(_core.HeapBase):
         undo. On a transactional heap a return is a transaction, durable at the end, and waits for those of other threads.
         No other thread may compute with arrays of the heap meanwhile.
         Errors: NotFoundError; BusyError, in a step or transaction; LiveViewsError: there are views of arrays that were
-        made after the mark, or of any where the mark is on another branch or has a history of undo; or of records.
+        made after the mark, or of any where the mark is on another branch or has a history of undo; or of records;
+        UnsupportedError: a durable mark of another run.
         """
         self._without_views(self._return_to, _mark_name(name))
 
@@ -353,6 +358,16 @@ class Heap(_core.HeapBase):
     def marks(self):
         """The heap's marks, in the order of their names: a list of `Mark`."""
         return [Mark(*mark) for mark in self._marks()]
+
+    def branch(self, path):
+        """Makes a snapshot heap of its own in files under this path, with what the heap has now. Both go on by themselves.
+
+        In a process that was forked from the one that has a snapshot heap open, too: `heap.branch(path)`, then
+        `taiyen.open(path)` goes on from there. Call it before the parent takes snapshots. Of heaps that are open read-only, or at a mark, too. Other threads wait meanwhile.
+        Errors: ExistsError; BusyError, in a step or transaction, or in such a process when the parent has gone on;
+        UnsupportedError, of volatile and archive heaps; DiskFullError, InputOutputError.
+        """
+        self._branch(_bytes_of(path))
 
     def revert(self):
         """The heap becomes as its last snapshot left it, in place. Of snapshot heaps. Marks stay.
@@ -451,12 +466,14 @@ def _kind_of(kind):
     return _KINDS.get(kind, 0)
 
 
-def open(path, *, kind=None, create=None, readonly=False, pickle=False, limit=0, memory=0, undo_bytes=0, **options):
+def open(path, *, kind=None, create=None, readonly=False, mark=None, pickle=False, limit=0, memory=0, undo_bytes=0,
+         **options):  # fmt: skip
     """Opens the heap at a path, or makes it.
 
     kind      "snapshot" (of a new heap, if nothing is said), "transactional" or "archive"; None: what is there.
     create    None: opens, or creates; False: it must be there (NotFoundError); True: it must not (ExistsError).
     readonly  True: changes no file; "copy": the same, also while another process writes to it: a copy of that moment.
+    mark      with readonly: a durable mark (`Heap.mark`), at which the heap is shown; None: as it is.
     pickle    objects of other types are pickled, and unpickled: for files that you trust. Each look gives a copy: change
               it and store it again.
     limit     bytes that a new heap can grow to at most; 0: 64 GiB. It costs address space, not memory, nor disk: the file
@@ -491,6 +508,10 @@ def open(path, *, kind=None, create=None, readonly=False, pickle=False, limit=0,
     for name, given in numbers.items():
         options[name] = _whole(name, given, 2**32 - 1 if name == "snapshot_interval_ms" else 2**64 - 1)
     options["pickle"] = bool(pickle)
+    if mark is not None:
+        if not readonly:
+            raise ValueError("mark is for readonly=True and readonly=\"copy\": at a mark a heap can be read")
+        options["mark"] = _mark_name(mark)
     heap = Heap()
     arguments = _bytes_of(path), _kind_of(kind), _mode(create, readonly), options
     _give_up_parents()
