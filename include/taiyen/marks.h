@@ -60,20 +60,24 @@ extern "C" {
 TY_API TY_CHECKED ty_status ty_revert(ty_heap *heap);
 
 typedef struct ty_mark_options {
-    size_t struct_size; /* sizeof(ty_mark_options), set by the _INIT macro */
-    bool durable;       /* of ty_mark: it is there in later opens, too. For heaps in files */
-    bool no_wait;       /* TY_E_BUSY if a transaction is under way or readers are in the heap, as for ty_begin */
+    size_t struct_size;   /* sizeof(ty_mark_options), set by the _INIT macro */
+    bool durable;         /* of ty_mark: it is there in later opens, too. For heaps in files */
+    bool no_wait;         /* TY_E_BUSY if a transaction is under way or readers are in the heap, as for ty_begin */
+    uint64_t limit_bytes; /* of ty_mark, a durable one: TY_E_SPACE if more of the file of marks would be in use then; 0:
+                             no limit but 16 TiB. What checkpoints copy there comes on top: at the most what the heap
+                             had at the first mark */
 } ty_mark_options;
 #define TY_MARK_OPTIONS_INIT                                                                                           \
-    { sizeof(ty_mark_options), false, false }
+    { sizeof(ty_mark_options), false, false, 0 }
 
 /* Marks the state that the heap has now. The name has 1 to TY_MARK_NAME_MAX bytes, none of them below 32.
  * options may be NULL. No other thread may use the blocks of a heap without transactions meanwhile.
  * Errors: TY_E_ARGUMENT (also: within a transaction of this thread on the heap, or within a body of ty_atomically on
  * any), TY_E_EXISTS (a mark has this name), TY_E_BUSY (no_wait; blocks are reserved), TY_E_UNSUPPORTED (the kind of
  * heap; checks; undo with volatile buffers), TY_E_PERMISSION, TY_E_FORKED, TY_E_MEMORY, TY_E_IO; a durable one also
- * TY_E_SPACE, TY_E_MISMATCH (the file of marks is another heap's), and as ty_snapshot. Thread-safe on a heap with
- * transactions, else externally serialised. Durability: a durable one is durable when it returns. */
+ * TY_E_SPACE (the disk; limit_bytes: drop marks), TY_E_MISMATCH (the file of marks is another heap's), and as
+ * ty_snapshot. Thread-safe on a heap with transactions, else externally serialised. Durability: a durable one is
+ * durable when it returns. */
 TY_API TY_CHECKED ty_status ty_mark(ty_heap *heap, const char *name, const ty_mark_options *options);
 
 /* The heap becomes as it was at the mark. What changed since the current mark is gone, unless it is marked first.

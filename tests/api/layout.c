@@ -504,10 +504,11 @@ AT(ty_txn_stats, replayed_bytes, 120);
 AT(ty_txn_stats, replay_ns, 128);
 AT(ty_txn_stats, reserved_blocks, 136);
 
-SIZE(ty_mark_options, 16);
+SIZE(ty_mark_options, 24);
 AT(ty_mark_options, struct_size, 0);
 AT(ty_mark_options, durable, 8);
 AT(ty_mark_options, no_wait, 9);
+AT(ty_mark_options, limit_bytes, 16);
 
 SIZE(ty_mark_info, 56);
 AT(ty_mark_info, struct_size, 0);

@@ -135,7 +135,7 @@ ty_status image_dirty_count(ty_heap *heap, uint64_t *pages, const dirty_cells *c
 ty_status image_dirty_bitmap(ty_heap *heap, uint64_t first, uint64_t count, uint64_t *bitmap);
 // marks.h, for snapshot heaps; the caller has checked the arguments.
 ty_status image_revert(ty_heap *heap);
-ty_status image_mark(ty_heap *heap, const char *name, bool durable);
+ty_status image_mark(ty_heap *heap, const char *name, const ty_mark_options &options);
 ty_status image_find_mark(ty_heap *heap, const char *name); // TY_E_NOT_FOUND
 // An earlier open made it, and this one did not ignore code: it may have words of that process's code.
 bool image_mark_is_older(ty_heap *heap, const char *name);

@@ -89,7 +89,7 @@ ty_status return_alone(txn_runtime &rt, const char *name) {
         return status;
     if (ty_status status = image_find_mark(rt.heap, name))
         return status;
-    if (ty_status status = image_mark(rt.heap, before_the_return, false))
+    if (ty_status status = image_mark(rt.heap, before_the_return, TY_MARK_OPTIONS_INIT))
         return status;
     uint64_t lsn = 0;
     ty_status status = go_to(rt, name);
@@ -154,7 +154,7 @@ ty_status txn_mark(ty_heap *heap, const char *name, const ty_mark_options &optio
     if (rt != nullptr)
         if (ty_status status = check_whole(*rt, call))
             return status;
-    return heap_image_of(heap) != nullptr ? image_mark(heap, name, options.durable) : volatile_mark(heap, name);
+    return heap_image_of(heap) != nullptr ? image_mark(heap, name, options) : volatile_mark(heap, name);
 }
 
 ty_status txn_return_to(ty_heap *heap, const char *name, const ty_mark_options &options) {

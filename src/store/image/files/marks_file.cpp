@@ -45,6 +45,7 @@ ty_status marks_file::take(uint64_t count, uint64_t *first) {
     }
     for (uint64_t page = *first; page < end; page++)
         used_[page / 64] |= uint64_t{1} << page % 64;
+    used_count_ += count;
     end_ = std::max(end_, end);
     if (count == 1)
         lowest_ = end;
@@ -64,6 +65,7 @@ ty_status marks_file::use(uint64_t first, uint64_t count) {
             return damaged("a page is used twice", page * page_bytes);
         used_[page / 64] |= uint64_t{1} << page % 64;
     }
+    used_count_ += count;
     end_ = std::max(end_, first + count);
     return TY_OK;
 }
@@ -71,6 +73,7 @@ ty_status marks_file::use(uint64_t first, uint64_t count) {
 void marks_file::free_run(const run &given) {
     for (uint64_t page = given.first; page < given.first + given.count; page++)
         used_[page / 64] &= ~(uint64_t{1} << page % 64);
+    used_count_ -= given.count;
     lowest_ = std::min(lowest_, given.first);
     while (end_ > header_slots && (used_[(end_ - 1) / 64] >> (end_ - 1) % 64 & 1) == 0)
         end_--;

@@ -111,6 +111,7 @@ public:
     // Whether its headers are as they were when it was opened: then all that was read is of one moment.
     bool is_unchanged() const;
     ty_status get_size(uint64_t *bytes) const { return file_.get_size(bytes); }
+    uint64_t used_pages() const { return used_count_; }
     void close() { file_.close(); }
     bool is_slot_damaged() const { return slot_damaged_; } // the other one serves
 
@@ -146,7 +147,8 @@ private:
     uint64_t page_count_ = 0;            // of the heap
     uint64_t file_pages_ = 0;            // as it was read
     bool slot_damaged_ = false;
-    os::array<uint64_t> used_;             // pages of the file, a bit each
+    os::array<uint64_t> used_; // pages of the file, a bit each
+    uint64_t used_count_ = 0;
     uint64_t end_ = 0;                     // there are none that are used from there on
     uint64_t lowest_ = 0;                  // there are none that are free before
     os::array<uint64_t> sums_;             // of copies, by page of the file

@@ -198,7 +198,17 @@ ty_status compare(image &im) {
     return TY_OK;
 }
 
-ty_status durable_mark_paused(image &im, const char *name) {
+ty_status check_limit(const image &im, uint64_t pages, uint64_t limit_bytes) {
+    const uint64_t used = im.durable->file.used_pages() + pages;
+    if (limit_bytes == 0 || used <= limit_bytes / page_bytes)
+        return TY_OK;
+    return failure(TY_E_SPACE, "mark a heap durably: the file of its marks would have %llu bytes in use",
+                   static_cast<unsigned long long>(used * page_bytes))
+        .at(im.image_path)
+        .remedy("drop marks, or raise the option limit_bytes of %llu", static_cast<unsigned long long>(limit_bytes));
+}
+
+ty_status durable_mark_paused(image &im, const char *name, uint64_t limit_bytes) {
     durable_marks &marks = *im.durable;
     page_list pages;
     if (ty_status status = marks.tree.check_unused(name))
@@ -210,6 +220,8 @@ ty_status durable_mark_paused(image &im, const char *name) {
     if (ty_status status = heap_select_pages(im.heap, marks.tree.changed, {}, &pages))
         return status;
     os::lock_guard guard(im.marks_lock);
+    if (ty_status status = check_limit(im, pages.count(), limit_bytes))
+        return status;
     return marks.tree.add(name, im.base, pages, heap_count_used(im.heap));
 }
 
@@ -469,13 +481,13 @@ ty_status durable_map_view(const image &im) {
     return TY_OK;
 }
 
-ty_status durable_mark(image &im, const char *name) {
+ty_status durable_mark(image &im, const char *name, uint64_t limit_bytes) {
     if (im.durable == nullptr)
         if (ty_status status = durable_make(im))
             return status;
     heap_pause(im.heap, pause_to::change);
     heap_pin_memory(im.heap); // what is given back would not be found changed
-    ty_status status = durable_mark_paused(im, name);
+    ty_status status = durable_mark_paused(im, name, limit_bytes);
     heap_resume(im.heap);
     if (status == TY_OK && (status = save(im)) != TY_OK) {
         const ty_error error = keep_error();

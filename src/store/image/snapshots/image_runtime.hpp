@@ -237,7 +237,7 @@ void durable_note_changed(image &im, const os::page_set &pages);
 ty_status durable_save_current(image &im); // at a close
 void durable_close(image &im, bool forked);
 // Under control.
-ty_status durable_mark(image &im, const char *name);
+ty_status durable_mark(image &im, const char *name, uint64_t limit_bytes);
 ty_status durable_find(const image &im, const char *name, uint32_t *mark);
 ty_status durable_check_unused(const image &im, const char *name);
 ty_status durable_return(image &im, uint32_t mark);

@@ -361,8 +361,9 @@ void image_end_marks(image &im) {
         im.found.destroy();
 }
 
-ty_status image_mark(ty_heap *heap, const char *name, bool durable) {
+ty_status image_mark(ty_heap *heap, const char *name, const ty_mark_options &options) {
     image &im = *image_of(heap);
+    const bool durable = options.durable;
     if (ty_status status = check_writer(im, "mark a heap"))
         return status;
     if (durable && im.kind == TY_SNAPSHOT)
@@ -374,7 +375,7 @@ ty_status image_mark(ty_heap *heap, const char *name, bool durable) {
             durable ? im.marks != nullptr ? im.marks->tree.check_unused(name) : TY_OK : durable_check_unused(im, name))
         return status;
     if (durable)
-        return durable_mark(im, name);
+        return durable_mark(im, name, options.limit_bytes);
     if (im.marks == nullptr)
         if (ty_status status = make_marks(im))
             return status;

@@ -421,6 +421,9 @@ TEST(durable_marks, are_damaged) {
 // Any of them, whatever the journal and the log have since.
 TEST(durable_marks, are_looked_at_without_a_return) {
     run history(16);
+    scribbler(5).change(history.heap, 300); // in the image before the first mark
+    history.snapshot();
+    history.reopen();
     for (int i = 0; i < 120; i++)
         history.step();
     history.make();
@@ -476,6 +479,30 @@ TEST(durable_marks, what_was_freed_after_it_returns) {
     }
     ASSERT_OK(ty_return_to(history.heap, "a", nullptr));
     EXPECT_TRUE(content_of(history.heap) == seen);
+}
+
+// A mark that would take more is refused, and takes nothing.
+TEST(durable_marks, have_a_limit) {
+    run history(18);
+    auto *all = static_cast<char *>(ty_alloc(history.heap, 1 << 20));
+    ASSERT_OK(mark(history.heap, "first"));
+    memset(all, 1, 1 << 20);
+    ty_mark_options options = TY_MARK_OPTIONS_INIT;
+    options.durable = true;
+    options.limit_bytes = 1 << 20;
+    const uint64_t size = history.files.read_file(marks_path).size();
+    EXPECT_EQ(TY_E_SPACE, ty_mark(history.heap, "second", &options));
+    EXPECT_EQ(std::vector<std::string>{"first"}, names_of(history.heap));
+    EXPECT_EQ(size, history.files.read_file(marks_path).size());
+    options.limit_bytes = 2 << 20;
+    ASSERT_OK(ty_mark(history.heap, "second", &options));
+    EXPECT_GT(history.files.read_file(marks_path).size(), size_t{1} << 20);
+    memset(all, 2, 1 << 20);
+    EXPECT_EQ(TY_E_SPACE, ty_mark(history.heap, "third", &options));
+    ASSERT_OK(ty_drop_mark(history.heap, "first")); // its copies are not needed
+    ASSERT_OK(ty_drop_mark(history.heap, "second"));
+    ASSERT_OK(ty_mark(history.heap, "third", &options));
+    ASSERT_OK(ty_return_to(history.heap, "third", nullptr));
 }
 
 // Room that dropped marks had is used again.
