@@ -227,6 +227,24 @@ private:
             reopen();
         }
     }
+    // The heap as it was at a mark, and a branch of that.
+    void look_at_view() {
+        const std::string name = any_mark();
+        ty_open_options options = files_.options();
+        options.mode = TY_OPEN_READ_ONLY;
+        options.mark = name.c_str();
+        ASSERT_OK(ty_open(heap_path, &options, &heap_, nullptr));
+        check(marks_[name].seen);
+        ASSERT_OK(ty_branch(heap_, "branch.ty"));
+        ASSERT_OK(ty_close(heap_));
+        options.mode = TY_OPEN_EXISTING;
+        options.mark = nullptr;
+        ASSERT_OK(ty_open("branch.ty", &options, &heap_, nullptr));
+        check(marks_[name].seen);
+        ASSERT_OK(ty_close(heap_));
+        files_.remove("branch.ty");
+        files_.remove("branch.ty-journal");
+    }
     void reopen() {
         if (below(2) == 0) {
             snapshot();
@@ -235,6 +253,8 @@ private:
             ASSERT_OK(ty_discard(heap_));
         }
         std::erase_if(marks_, [](const auto &mark) { return !mark.second.durable; });
+        if (!marks_.empty())
+            look_at_view();
         own_ = saved_.own;
         const state wanted = saved_.seen;
         ty_open_options options = files_.options();
