@@ -91,7 +91,8 @@ TY_API TY_CHECKED ty_status ty_return_to(ty_heap *heap, const char *name, const 
  * bytes, roots, undo history. Both go on by themselves; a process can have one of them open at a time. For snapshot and
  * transactional heaps, also those that are open read-only or at a mark (ty_open_options.mark); not for archive heaps,
  * volatile ones, or ones with checks. The branch of a transactional heap has no log: open it as TY_TRANSACTIONAL for
- * one.
+ * one. A heap that is open for reading and has a record of its code (TY_CODE_MAPPED) is branched where it is open with
+ * TY_CODE_IGNORED.
  * In a forked child of a process that has a snapshot heap open for writing, it makes a heap of the child's copy: call
  * ty_discard then, open the branch, and go on with the same pointers. Call it before the parent closes the heap, and
  * soon: once the parent has checkpointed a snapshot that it took after the fork, it is refused (TY_E_BUSY).

@@ -259,6 +259,27 @@ TEST_F(code_heaps, a_reader_repoints_its_own_memory) {
     }
 }
 
+// What a heap was at a mark has words of the program that made it; so has a branch.
+TEST_F(code_heaps, views_and_branches_are_repointed) {
+    const std::string branch = heap() + "-branch";
+    for (const char *kind : {"snapshot", "transactional"}) {
+        expect_fine(run("code_pie_1", {kind, "mapped", "mark"}), "12 25 20 30 9; count 1000;");
+        expect_fine(run("code_pie_2", {kind, "mapped", "use"}), "12 25 20 30 9; count 1000;");
+        for (const char *program : {"code_pie_1", "code_pie_2"})
+            expect_fine(run(program, {"view", "default", "use"}));
+        expect_refusal(run("code_pie_2", {"view", "default", "branch", branch}), "TY_E_UNSUPPORTED",
+                       {"TY_CODE_IGNORED"});
+        EXPECT_EQ(run("code_pie_2", {"view", "ignored", "branch", branch}).code, 0);
+        std::filesystem::remove(heap() + "-marks");
+        for (const char *end : {"", "-journal"})
+            std::filesystem::rename(branch + end, heap() + end);
+        std::filesystem::remove(heap() + "-log");
+        for (const char *program : {"code_pie_1", "code_pie_2"})
+            expect_fine(run(program, {"default", "mapped", "use"}));
+        remove_files();
+    }
+}
+
 // One build of the program uses a copy of a library's variable, that it has itself, the other one the library's. CD2.
 TEST_F(code_heaps, words_to_a_variable_that_others_replace_are_refused) {
     for (const char *code : {"mapped", "start-mapped"}) { // the library lies elsewhere, or where it lay

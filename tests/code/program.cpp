@@ -249,6 +249,13 @@ int persist_numbers(ty_heap *heap, const char *text) {
     return status ? fail(status) : 0;
 }
 
+ty_status mark(ty_heap *heap, state &all) {
+    ty_mark_options options = TY_MARK_OPTIONS_INIT;
+    options.durable = true;
+    const ty_status status = ty_mark(heap, "made", &options);
+    return status ? status : change(heap, [&] { all.count = 1000; });
+}
+
 // Until there is no room for anything.
 ty_status fill_up(ty_heap *heap) {
     return change(heap, [&] {
@@ -339,16 +346,18 @@ int main(int argc, char **argv) {
     ty_open_options options = TY_OPEN_OPTIONS_INIT;
     options.limit_bytes = std::size_t{64} << 20;
     options.log_bytes = std::size_t{1} << 20;
-    options.kind = choose<ty_kind>(argv[2], {"default", "snapshot", "transactional", "archive", "read"},
-                                   {TY_KIND_DEFAULT, TY_SNAPSHOT, TY_TRANSACTIONAL, TY_ARCHIVE, TY_KIND_DEFAULT});
-    options.mode = !std::strcmp(argv[2], "read") ? TY_OPEN_READ_ONLY : TY_OPEN_OR_CREATE;
+    options.kind =
+        choose<ty_kind>(argv[2], {"default", "snapshot", "transactional", "archive", "read", "view"},
+                        {TY_KIND_DEFAULT, TY_SNAPSHOT, TY_TRANSACTIONAL, TY_ARCHIVE, TY_KIND_DEFAULT, TY_KIND_DEFAULT});
+    options.mark = !std::strcmp(argv[2], "view") ? "made" : nullptr;
+    options.mode = options.mark || !std::strcmp(argv[2], "read") ? TY_OPEN_READ_ONLY : TY_OPEN_OR_CREATE;
     options.code =
         choose<ty_code>(argv[3], {"default", "pinned", "mapped", "compatible", "ignored"},
                         {TY_CODE_DEFAULT, TY_CODE_PINNED, TY_CODE_MAPPED, TY_CODE_COMPATIBLE, TY_CODE_IGNORED});
     const char *command = argv[4];
     // The plugin is loaded when the heap is open.
     const bool late = !std::strcmp(command, "late") || !std::strcmp(command, "where");
-    auto maker = argc == 6 && !late ? load(nullptr, argv[5], false) : make_shape;
+    auto maker = argc == 6 && !late && std::strcmp(command, "branch") != 0 ? load(nullptr, argv[5], false) : make_shape;
     ty_heap *heap = nullptr;
     ty_report report{};
     if (ty_status status = ty_open(argv[1], &options, &heap, &report))
@@ -382,6 +391,13 @@ int main(int argc, char **argv) {
     if (!std::strncmp(command, "undo-", 5))
         if (ty_status status = record(heap, all, command))
             return fail(status);
+    if (!std::strcmp(command, "mark"))
+        if (ty_status status = mark(heap, all))
+            return fail(status);
+    if (!std::strcmp(command, "branch")) {
+        const ty_status status = ty_branch(heap, argv[5]);
+        return status ? fail(status) : ty_close(heap);
+    }
     if (!std::strcmp(command, "where"))
         std::printf("%p ", reinterpret_cast<void *>(maker));
     if (!std::strcmp(command, "numbers"))

@@ -227,7 +227,9 @@ ty_status image_copy_unchanged(image_copy &copy, bool *same);
 // When it returns, what was read of the journal is durable: until then it may not have reached the disk.
 ty_status image_copy_make_durable(image_copy &copy);
 void image_copy_end(image_copy *copy);
-bool image_is_read_only(ty_heap *heap); // of a heap in files
+// Of a heap in files. Whether words of code were led to this process's code, where the heap has a record of them.
+bool image_is_read_only(ty_heap *heap);
+bool image_repoints_code(ty_heap *heap);
 // Refuses what a forked child or a reader must not do; does nothing for a heap without an image.
 ty_status image_check_writer(ty_heap *heap, const char *operation);
 // Whether the image is still under the path by which the heap was opened: TY_E_NOT_FOUND, TY_E_MISMATCH.

@@ -52,6 +52,10 @@ bool image_is_read_only(ty_heap *heap) {
     return image_of(heap)->read_only;
 }
 
+bool image_repoints_code(ty_heap *heap) {
+    return !image_of(heap)->code_ignored;
+}
+
 ty_status image_check_writer(ty_heap *heap, const char *operation) {
     const image *im = image_of(heap);
     return im ? check_writer(*im, operation) : TY_OK;
