@@ -102,12 +102,28 @@ public:
         open();
         base_ = base_of(follow(options_).get());
     }
-    void close() {
-        if (!heap_)
-            return;
+    // To a mark of before so many transactions. Only a snapshot has it (X36): change feeds begin anew.
+    void go_back(int count) {
+        cancel_reserved();
+        const std::vector<char *> blocks = blocks_;
+        EXPECT_OK(ty_mark(heap_, "a mark", nullptr));
+        transactions(count);
+        cancel_reserved();
+        EXPECT_OK(ty_return_to(heap_, "a mark", nullptr));
+        EXPECT_OK(ty_drop_mark(heap_, "a mark"));
+        blocks_ = blocks;
+        states[last()] = state_of(heap_);
+        base_ = base_of(follow(options_).get());
+    }
+    void cancel_reserved() {
         for (char *block : reserved_)
             EXPECT_OK(ty_cancel(block));
         reserved_.clear();
+    }
+    void close() {
+        if (!heap_)
+            return;
+        cancel_reserved();
         EXPECT_OK(ty_close(heap_));
         heap_ = nullptr;
     }

@@ -126,6 +126,30 @@ TEST(outbox_test, gives_what_was_committed_in_order) {
     expect_sound(in.heap);
 }
 
+// So the receiver may be ahead.
+TEST(outbox_test, goes_back_to_a_mark_with_the_heap) {
+    disk files;
+    one_heap in(files);
+    std::vector<letter> found;
+    ASSERT_OK(in.make());
+    ASSERT_OK(in.put("one"));
+    ASSERT_OK(ty_mark(in.heap, "a", nullptr));
+    ASSERT_OK(in.put("two"));
+    ASSERT_OK(in.forget(1));
+    ASSERT_OK(ty_return_to(in.heap, "a", nullptr));
+    EXPECT_EQ(TY_E_MISMATCH, read(in.heap, 2, &found));
+    ASSERT_OK(read(in.heap, 0, &found));
+    EXPECT_EQ((std::vector<letter>{{1, "one"}}), found);
+    in.discard();
+    in.open();
+    EXPECT_EQ(TY_E_MISMATCH, read(in.heap, 2, &found));
+    const ty_outbox_info before = in.info();
+    ASSERT_OK(in.transact([](ty_txn *txn) { return ty_outbox_remove(txn, box); }));
+    ASSERT_OK(in.make());
+    EXPECT_STRNE(before.source, in.info().source);
+    expect_sound(in.heap);
+}
+
 // OB1.
 TEST(outbox_test, is_a_queue) {
     disk files;

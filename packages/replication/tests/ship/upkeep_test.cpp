@@ -198,6 +198,31 @@ TEST(upkeep_test, a_gap_is_shown_and_not_restored_to) {
     EXPECT_EQ(2, timelines);
 }
 
+// X36. It is in a snapshot alone.
+TEST(upkeep_test, a_return_to_a_mark_is_a_gap) {
+    disk files;
+    temporary_folder folder;
+    const std::string to = folder.file("shipped"), path = folder.file("restored");
+    source_model source(10, files, of_source(files, false, 1));
+    source.transactions(5);
+    source.close();
+    const uint64_t before = ship(source, to).lsn;
+    source.open();
+    source.go_back(5);
+    const uint64_t returned = source.last();
+    source.transactions(5);
+    source.close();
+    const ty_ship_report report = ship(source, to);
+    EXPECT_EQ(1u, report.gaps);
+    EXPECT_EQ(1u, report.bases);
+    const folder_owner from = open_folder(to, false);
+    ty_status status;
+    EXPECT_TRUE(problems_of(from.get(), &status).empty()) << ty_error_text();
+    expect_state(source, from.get(), path, before);
+    EXPECT_EQ(TY_E_NOT_FOUND, restore(from.get(), path, returned));
+    expect_state(source, from.get(), path, report.lsn);
+}
+
 TEST(upkeep_test, what_is_too_old_goes) {
     disk files;
     temporary_folder folder;

@@ -128,9 +128,27 @@ TEST(publish_test, each_once_over_one_that_also_keeps_what_it_refuses) {
     run({false, 1, 60, std::max(3, effort(6)), 4096, {60, 60, 60, 30, true}});
 }
 
-// Where the publisher fell behind, a new timeline begins, and a thread that waits is not notified that a standby has it
-// before a base is there (ST4).
-TEST(publish_test, a_gap_is_reported) {
+namespace {
+
+// What only a snapshot has.
+void commit_what_is_too_long_for_the_log(source_model &source) {
+    ty_txn *txn = nullptr;
+    char *block = nullptr;
+    ASSERT_OK(ty_begin(source.heap(), nullptr, &txn));
+    ASSERT_NE(nullptr, block = static_cast<char *>(ty_txn_alloc(txn, 2 << 20)));
+    std::mt19937_64 random(1);
+    for (size_t i = 0; i < size_t{2} << 20; i += 8) {
+        const uint64_t word = random();
+        memcpy(block + i, &word, 8);
+    }
+    ASSERT_OK(ty_declare(txn, block, 2 << 20));
+    ASSERT_OK(ty_commit(txn));
+}
+void go_back(source_model &source) { // X36
+    source.go_back(0);
+}
+
+void expect_a_gap(void (*leave_one)(source_model &source)) {
     disk files;
     temporary_folder folder;
     sim_store store;
@@ -153,17 +171,7 @@ TEST(publish_test, a_gap_is_reported) {
     ty_publisher_report report = report_of(first.get());
     EXPECT_EQ(0u, report.gaps);
     source.open();
-    ty_txn *txn = nullptr;
-    char *block = nullptr;
-    ASSERT_OK(ty_begin(source.heap(), nullptr, &txn));
-    ASSERT_NE(nullptr, block = static_cast<char *>(ty_txn_alloc(txn, 2 << 20)));
-    std::mt19937_64 random(1);
-    for (size_t i = 0; i < size_t{2} << 20; i += 8) {
-        const uint64_t word = random();
-        memcpy(block + i, &word, 8);
-    }
-    ASSERT_OK(ty_declare(txn, block, 2 << 20));
-    ASSERT_OK(ty_commit(txn)); // by a snapshot: it is too long for the log
+    leave_one(source);
     const uint64_t large = source.last();
     for (uint64_t n = 0; n < 3; ++n)
         ASSERT_OK(change(source.heap(), n));
@@ -188,6 +196,17 @@ TEST(publish_test, a_gap_is_reported) {
     anew.open();
     anew.catch_up();
     EXPECT_EQ(last, anew.last());
+}
+
+} // namespace
+
+// Where the publisher fell behind, a new timeline begins, and a thread that waits is not notified that a standby has it
+// before a base is there (ST4).
+TEST(publish_test, a_gap_is_reported) {
+    expect_a_gap(commit_what_is_too_long_for_the_log);
+}
+TEST(publish_test, a_return_to_a_mark_is_a_gap) {
+    expect_a_gap(go_back);
 }
 
 // What comes before the base before is trimmed, and a standby that is too far behind is notified.

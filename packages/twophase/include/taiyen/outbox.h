@@ -21,8 +21,9 @@
  * is durable: no crash makes a receiver have what its sender never did, or a sender forget what its receiver loses. All
  * of it is stored in the heaps without addresses, so heaps can be moved and packed.
  *
- * Limits: a copy of a heap that is used beside it, and a heap that was restored to an earlier time, have the same
- * streams. A receiver that is ahead of its sender is detected (ty_outbox_read); remove that outbox and create it again.
+ * Limits: a copy of a heap that is used beside it, a branch of it, and a heap that was restored to an earlier time, or
+ * returned to a mark (marks.h), have the same streams. A receiver that is ahead of its sender is detected
+ * (ty_outbox_read); remove that outbox and create it again.
  */
 #ifndef TAIYEN_OUTBOX_H
 #define TAIYEN_OUTBOX_H
