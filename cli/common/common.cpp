@@ -48,6 +48,7 @@ std::string as_options(std::string text) {
     for (const auto &[name, option] : {std::pair{" journal_path", " --journal"},
                                        {" log_path", " --log"},
                                        {"TY_PLACE_EITHER", "--elsewhere"},
+                                       {"ty_each_mark lists a heap's marks", "taiyen marks FILE lists them"},
                                        {"register it with ty_register_procedure before the heap is opened",
                                         "open it with its program, which has the procedure, and take a snapshot"}})
         for (size_t at = 0; (at = text.find(name, at)) != std::string::npos; at += std::strlen(option))

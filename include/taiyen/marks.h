@@ -26,11 +26,12 @@
  *    transactional heap is one transaction, and durable when it returns. A change feed does not have it: followers
  *    begin with a new base.
  *
- * Limits: no archive heaps, and none with checks. A heap that records its code (code.h) returns to durable marks of
- * earlier opens by `taiyen return` alone. The limit of a heap that has durable marks cannot be raised. While one of
- * these functions runs, no other thread may use the blocks of a heap without transactions, as during ty_snapshot;
- * allocations of other threads wait. A forked child has no marks: these functions fail with TY_E_FORKED there on a heap
- * that had marks.
+ * Limits: no archive heaps, and none with checks. Where a snapshot heap records its code (code.h), a
+ * return to a durable mark of an earlier open repoints words as an open does (TY_E_MISMATCH: it cannot); a
+ * transactional one returns to these by `taiyen return` alone. The limit of a heap that has durable marks cannot be
+ * raised. While one of these functions runs, no other thread may use the blocks of a heap without transactions, as
+ * during ty_snapshot; allocations of other threads wait. A forked child has no marks: but for ty_branch, these
+ * functions fail with TY_E_FORKED there on a heap that had marks.
  *
  * Cost: a mark copies the pages that changed since the current one, and a return those that differ: 1 to 4 us each. To
  * find them the kernel reads the page tables: 0.5 ms for each GiB in use. The first mark of a volatile heap copies all

@@ -186,7 +186,7 @@ typedef struct ty_open_options {
     /* For the modes TY_OPEN_READ_ONLY and TY_OPEN_COPY: */
     const char *mark; /* a durable mark (marks.h): the heap is as it was there, a snapshot heap without a log. NULL: as
                          an open would restore it. TY_E_NOT_FOUND: it has no such mark. Cost: as marks.h says of a
-                         return */
+                         return; TY_OPEN_COPY also copies the file of marks */
 } ty_open_options;
 #define TY_OPEN_OPTIONS_INIT                                                                                           \
     {                                                                                                                  \

@@ -47,10 +47,31 @@ ty_status changed(ty_heap *heap, ty_status status) {
     return status;
 }
 
+// CD10: words of code lead to where that was when the mark was made. What the return leaves is marked meanwhile.
+ty_status return_to_older(ty_heap *heap, const char *name) {
+    if (ty_status status = image_mark(heap, mark_before_a_return, TY_MARK_OPTIONS_INIT))
+        return status;
+    ty_status status = image_return_to(heap, name);
+    ty_error error = status ? keep_error() : ty_error{};
+    if (!status && !fault("return_to_words_of_another_process")) {
+        ty_open_options options = TY_OPEN_OPTIONS_INIT;
+        options.mode = TY_OPEN_EXISTING;
+        options.code = image_code_option(heap);
+        code_session code(options);
+        status = code.repoint_again(heap);
+        error = status ? keep_error() : error;
+        if (status && image_return_to(heap, mark_before_a_return))
+            snprintf(error.remedy, sizeof error.remedy, "discard the heap: memory is short, and it cannot be led back");
+    }
+    static_cast<void>(image_drop_mark(heap, mark_before_a_return)); // it was just made
+    return status ? report_again(error) : TY_OK;
+}
+
 } // namespace
 
 ty_status ty_revert(ty_heap *heap) {
     constexpr const char *call = "revert a heap";
+    const kept_detail detail;
     if (ty_status status = check_change(heap, call))
         return status;
     if (heap_image_of(heap) == nullptr)
@@ -59,32 +80,37 @@ ty_status ty_revert(ty_heap *heap) {
     if (image_kind(heap) == TY_TRANSACTIONAL)
         return failure(TY_E_UNSUPPORTED, "%s: what was committed since its last snapshot is durable, too", call)
             .remedy("use ty_mark and ty_return_to, or ty_rollback for a transaction that is under way");
-    return changed(heap, image_revert(heap));
+    return detail.after(changed(heap, image_revert(heap)));
 }
 
 ty_status ty_mark(ty_heap *heap, const char *name, const ty_mark_options *options) {
     ty_mark_options known = TY_MARK_OPTIONS_INIT;
     constexpr const char *call = "mark a heap";
+    const kept_detail detail;
     if (ty_status status = check_change(heap, name, options, &known, call))
         return status;
     if (known.durable && heap_image_of(heap) == nullptr)
         return failure(TY_E_UNSUPPORTED, "%s durably: it is volatile", call).remedy("open a heap in files");
-    return txn_mark(heap, name, known);
+    return detail.after(txn_mark(heap, name, known));
 }
 
 ty_status ty_return_to(ty_heap *heap, const char *name, const ty_mark_options *options) {
     ty_mark_options known = TY_MARK_OPTIONS_INIT;
     constexpr const char *call = "return to a mark";
+    const kept_detail detail;
     if (ty_status status = check_change(heap, name, options, &known, call))
         return status;
-    if (heap_image_of(heap) != nullptr && code_of(heap) != TY_CODE_DEFAULT && image_mark_is_older(heap, name))
+    if (heap_image_of(heap) == nullptr || code_of(heap) == TY_CODE_DEFAULT || !image_mark_is_older(heap, name))
+        return detail.after(changed(heap, txn_return_to(heap, name, known)));
+    if (image_kind(heap) == TY_TRANSACTIONAL)
         return failure(TY_E_UNSUPPORTED, "%s of an earlier open: it has addresses of that process's code", call)
             .remedy("close the heap, use `taiyen return`, and open it again");
-    return changed(heap, txn_return_to(heap, name, known));
+    return detail.after(changed(heap, return_to_older(heap, name)));
 }
 
 ty_status ty_branch(ty_heap *heap, const char *path) {
     constexpr const char *call = "branch a heap";
+    const kept_detail detail;
     if (ty_status status = check_heap(heap, call))
         return status;
     if (ty_status status = check_path(path, call, "the path"))
@@ -96,28 +122,30 @@ ty_status ty_branch(ty_heap *heap, const char *path) {
         return failure(TY_E_UNSUPPORTED, "%s: it is %s heap", call, kind == TY_VOLATILE ? "a volatile" : "an archive")
             .remedy("use ty_pack_file, and unpack the file");
     // In memory its words lead to this process's code, and its record says where they led before.
-    if (image_is_read_only(heap) && image_repoints_code(heap) && code_of(heap) == TY_CODE_MAPPED)
+    if (image_is_read_only(heap) && image_code_option(heap) != TY_CODE_IGNORED && code_of(heap) == TY_CODE_MAPPED)
         return failure(TY_E_UNSUPPORTED, "%s that is open for reading, and has addresses of code", call)
             .remedy("open it with the option code TY_CODE_IGNORED to branch it, or use `taiyen branch`");
-    return txn_branch(heap, path);
+    return detail.after(txn_branch(heap, path));
 }
 
 ty_status ty_drop_mark(ty_heap *heap, const char *name) {
     constexpr const char *call = "drop a mark";
+    const kept_detail detail;
     if (ty_status status = check_heap(heap, call))
         return status;
     if (ty_status status = check_name(name, call))
         return status;
-    return heap_image_of(heap) != nullptr ? image_drop_mark(heap, name) : volatile_drop_mark(heap, name);
+    return detail.after(heap_image_of(heap) != nullptr ? image_drop_mark(heap, name) : volatile_drop_mark(heap, name));
 }
 
 ty_status ty_each_mark(ty_heap *heap, ty_mark_callback *callback, void *context) {
     constexpr const char *call = "list a heap's marks";
+    const kept_detail detail;
     if (ty_status status = check_heap(heap, call))
         return status;
     if (!callback)
         return check_pointer(nullptr, call, "the callback");
     guarded<ty_mark_callback> guard(callback, context);
-    return guard.end(heap_image_of(heap) != nullptr ? image_each_mark(heap, guard.callback(), &guard)
-                                                    : volatile_each_mark(heap, guard.callback(), &guard));
+    return detail.after(guard.end(heap_image_of(heap) != nullptr ? image_each_mark(heap, guard.callback(), &guard)
+                                                                 : volatile_each_mark(heap, guard.callback(), &guard)));
 }

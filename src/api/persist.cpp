@@ -135,6 +135,7 @@ ty_status taiyen::take_open_options(const ty_open_options *options, const char *
 
 ty_status ty_open(const char *path, const ty_open_options *options, ty_heap **heap, ty_report *report) {
     constexpr const char *call = "open a heap";
+    const kept_detail detail;
     ty_open_options known = TY_OPEN_OPTIONS_INIT;
     if (ty_status status = check_path(path, call, "the path"))
         return status;
@@ -152,7 +153,7 @@ ty_status ty_open(const char *path, const ty_open_options *options, ty_heap **he
     if (ty_status status = code.finish(heap, report))
         return status;
     metrics_start(*heap, known);
-    return TY_OK;
+    return detail.after(TY_OK);
 }
 
 ty_status ty_rebuild(ty_heap **heap, const ty_open_options *options, ty_report *report) {

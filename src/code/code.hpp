@@ -20,6 +20,9 @@ public:
     open_validator validator() { return {this, validate_heap}; }
     // *heap is open; on failure it has been discarded, and is NULL. report may be NULL.
     ty_status finish(ty_heap **heap, ty_report *report);
+    // After the memory of a snapshot heap that is open for writing became that of an earlier open. If it fails, some of
+    // it may have changed.
+    ty_status repoint_again(ty_heap *heap);
     // As part of ty_register_code, for a heap that is open for writing.
     ty_status register_objects(ty_heap *heap);
 
@@ -41,7 +44,11 @@ private:
     bool knows_all() const;
     bool is_new(const os::loaded_object &object) const;
     bool reads_only() const { return opens_for_reading(mode_); }
-    ty_status persist(ty_heap *heap);
+    bool changes_nothing() const {
+        return objects_block_.count() == 0 && symbols_block_.count() == 0 && words_.repoint.count() == 0;
+    }
+    ty_status persist(ty_heap *heap); // of a snapshot heap with its next snapshot
+    ty_status persist_durably(ty_heap *heap);
     ty_status persist_in_transaction(ty_heap *heap);
     ty_status repoint_private();
     void fill_report(ty_heap *heap, ty_report &report) const;

@@ -106,7 +106,7 @@ ty_status code_session::persist_in_transaction(ty_heap *heap) {
 
 // CD5: words and record change in one step.
 ty_status code_session::persist(ty_heap *heap) {
-    if (objects_block_.count() == 0 && symbols_block_.count() == 0 && words_.repoint.count() == 0)
+    if (changes_nothing())
         return TY_OK;
     if (image_kind(heap) == TY_TRANSACTIONAL)
         return persist_in_transaction(heap);
@@ -118,6 +118,14 @@ ty_status code_session::persist(ty_heap *heap) {
         return status;
     for (const repointing &one : words_.repoint)
         *one.word = one.value;
+    return TY_OK;
+}
+
+ty_status code_session::persist_durably(ty_heap *heap) {
+    if (changes_nothing())
+        return TY_OK;
+    if (ty_status status = persist(heap); status || image_kind(heap) == TY_TRANSACTIONAL)
+        return status;
     uint64_t epoch = 0;
     if (ty_status status = txn_snapshot_start(heap, &epoch))
         return status;
@@ -184,7 +192,7 @@ void code_session::fill_report(ty_heap *heap, ty_report &report) const {
 }
 
 ty_status code_session::finish(ty_heap **heap, ty_report *report) {
-    const ty_status status = reads_only() ? repoint_private() : persist(*heap);
+    const ty_status status = reads_only() ? repoint_private() : persist_durably(*heap);
     if (status) {
         const ty_error error = keep_error();
         static_cast<void>(txn_discard(*heap));
@@ -194,6 +202,13 @@ ty_status code_session::finish(ty_heap **heap, ty_report *report) {
     if (report)
         fill_report(*heap, *report);
     return TY_OK;
+}
+
+// CD10.
+ty_status code_session::repoint_again(ty_heap *heap) {
+    const os::lock_guard alone(image_code_record_lock(heap));
+    const ty_status status = validate(heap);
+    return status ? status : persist(heap);
 }
 
 namespace {
@@ -256,7 +271,7 @@ ty_status code_session::register_objects(ty_heap *heap) {
     }
     if (ty_status status = make_blocks(binding))
         return status;
-    return persist(heap);
+    return persist_durably(heap);
 }
 
 ty_code code_of(ty_heap *heap) {

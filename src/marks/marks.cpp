@@ -5,8 +5,8 @@
 
 namespace taiyen {
 
-ty_status mark_not_found(const char *name) {
-    return failure(TY_E_NOT_FOUND, "find the mark \"%s\"", name).remedy("ty_each_mark lists a heap's marks");
+ty_status mark_not_found(const char *name, const char *path) {
+    return failure(TY_E_NOT_FOUND, "find the mark \"%s\"", name).at(path).remedy("ty_each_mark lists a heap's marks");
 }
 
 ty_status check_mark_name(const char *name, const char *call) {

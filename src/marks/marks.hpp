@@ -9,7 +9,7 @@ namespace taiyen {
 
 // TY_E_ARGUMENT: the name has too many bytes, or none.
 ty_status check_mark_name(const char *name, const char *call);
-ty_status mark_not_found(const char *name);
+ty_status mark_not_found(const char *name, const char *path = nullptr);
 
 // The heap, which is paused to change, becomes as at the tree's current mark in `pages`. base: of pages that are as in
 // the base; NULL: these are zeros.

@@ -253,7 +253,10 @@ ty_status mark(ty_heap *heap, state &all) {
     ty_mark_options options = TY_MARK_OPTIONS_INIT;
     options.durable = true;
     const ty_status status = ty_mark(heap, "made", &options);
-    return status ? status : change(heap, [&] { all.count = 1000; });
+    return status ? status : change(heap, [&] {
+        all.count = 1000;
+        all.other = twice;
+    });
 }
 
 // Until there is no room for anything.
@@ -394,6 +397,11 @@ int main(int argc, char **argv) {
     if (!std::strcmp(command, "mark"))
         if (ty_status status = mark(heap, all))
             return fail(status);
+    if (!std::strcmp(command, "return"))
+        if (ty_status status = ty_return_to(heap, "made", nullptr)) {
+            std::printf("count %ld; ", all.count);
+            return fail(status);
+        }
     if (!std::strcmp(command, "branch")) {
         const ty_status status = ty_branch(heap, argv[5]);
         return status ? fail(status) : ty_close(heap);

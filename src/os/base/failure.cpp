@@ -263,6 +263,10 @@ void ty_error_detail(ty_error *error) {
     copy_slice(last, last.remedy, error->remedy);
 }
 
+void taiyen::clear_error() {
+    last = {};
+}
+
 ty_status ty_error_set(ty_status status, int system_error, const char *operation, const char *path, uint64_t offset,
                        const char *remedy) {
     failure detail(status, "%s", operation != nullptr ? operation : "do what was asked");

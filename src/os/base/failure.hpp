@@ -53,5 +53,23 @@ inline ty_status report_again(const ty_error &error, ty_status status) {
 inline ty_status report_again(const ty_error &error) {
     return report_again(error, error.status);
 }
+void clear_error(); // as if nothing had failed in this thread
+
+// A call that succeeds changes no detail: for one that looks for what may be missing.
+class kept_detail {
+public:
+    ty_status after(ty_status status) const {
+        if (status != TY_OK)
+            return status;
+        if (error_.status == TY_OK)
+            clear_error();
+        else
+            static_cast<void>(report_again(error_));
+        return TY_OK;
+    }
+
+private:
+    const ty_error error_ = keep_error();
+};
 
 } // namespace taiyen

@@ -64,19 +64,57 @@ ty_status in_use(const char *name) {
     return failure(TY_E_BUSY, "create a file that another process creates now").at(name).remedy("try again");
 }
 
+// The first page of a file; zeros if it is empty. *whole: it consists of pages, as the library's files do.
+ty_status read_front(const storage_file &file, io_page *page, bool *whole) {
+    uint64_t size = 0;
+    *page = {};
+    ty_status status = file.get_size(&size);
+    *whole = size % sizeof page->bytes == 0;
+    return status || !*whole || size == 0 ? status : file.read(0, page->bytes, sizeof page->bytes);
+}
+
+// After a power cut, what was being made may hold anything; but of other sizes are files of others.
+ty_status check_leftover(const storage_file &left, const char *name, bool whole) {
+    if (whole)
+        return left.check() ? in_use(name) : TY_OK;
+    return failure(TY_E_EXISTS, "make a file under its temporary name: another file has that")
+        .at(name)
+        .remedy("move that away, or use another name");
+}
+
+// Whether the name still leads to the file: it may have got its own, and another process may have made one since.
+ty_status check_name(const storage_file &left, const char *name, const io_page &page) {
+    storage_file there{left.storage};
+    io_page other;
+    bool whole = false;
+    ty_status status = there.open(name, 0);
+    if (!status)
+        status = read_front(there, &other, &whole);
+    there.close();
+    if (status == TY_E_NOT_FOUND || (!status && memcmp(page.bytes, other.bytes, sizeof page.bytes) != 0))
+        return in_use(name);
+    return status;
+}
+
 // What a crash left has the permissions of its creator: it is removed rather than reused. Only a process that holds its
 // lock while its name leads to it may do that; so of two processes that create the same heap one gets TY_E_BUSY.
 ty_status replace_leftover(storage_file &file, const char *name, const storage_file *like) {
     storage_file left{file.storage};
+    io_page page;
+    bool whole = false;
     ty_status status = left.open(name, TY_FILE_WRITE);
     if (!status)
         status = left.lock(true);
-    if (!status && left.check())
+    if (!status)
+        status = read_front(left, &page, &whole);
+    if (!status)
+        status = check_leftover(left, name, whole);
+    if (!status)
+        status = check_name(left, name, page);
+    if (!status && !(status = left.remove()) && (status = create(file, name, like)) == TY_E_EXISTS)
         status = in_use(name);
-    if (!status && !(status = left.remove()))
-        status = create(file, name, like);
     left.close();
-    return status == TY_E_EXISTS ? in_use(name) : status;
+    return status == TY_E_NOT_FOUND ? in_use(name) : status; // it has got its own name since
 }
 
 } // namespace

@@ -133,7 +133,8 @@ struct dirty_cells {
 // cells may be NULL.
 ty_status image_dirty_count(ty_heap *heap, uint64_t *pages, const dirty_cells *cells = nullptr);
 ty_status image_dirty_bitmap(ty_heap *heap, uint64_t first, uint64_t count, uint64_t *bitmap);
-// marks.h, for snapshot heaps; the caller has checked the arguments.
+// marks.h, for snapshot heaps; the caller has checked the arguments. No program can use this name:
+inline constexpr const char *mark_before_a_return = "\1before";
 ty_status image_revert(ty_heap *heap);
 ty_status image_mark(ty_heap *heap, const char *name, const ty_mark_options &options);
 ty_status image_find_mark(ty_heap *heap, const char *name); // TY_E_NOT_FOUND
@@ -227,9 +228,8 @@ ty_status image_copy_unchanged(image_copy &copy, bool *same);
 // When it returns, what was read of the journal is durable: until then it may not have reached the disk.
 ty_status image_copy_make_durable(image_copy &copy);
 void image_copy_end(image_copy *copy);
-// Of a heap in files. Whether words of code were led to this process's code, where the heap has a record of them.
-bool image_is_read_only(ty_heap *heap);
-bool image_repoints_code(ty_heap *heap);
+bool image_is_read_only(ty_heap *heap);   // of a heap in files, as the next
+ty_code image_code_option(ty_heap *heap); // of its open
 // Refuses what a forked child or a reader must not do; does nothing for a heap without an image.
 ty_status image_check_writer(ty_heap *heap, const char *operation);
 // Whether the image is still under the path by which the heap was opened: TY_E_NOT_FOUND, TY_E_MISMATCH.

@@ -6,7 +6,6 @@
 namespace taiyen {
 namespace {
 
-constexpr const char *before_the_return = "\1before"; // no program can use this name
 constexpr const char *return_call = "return to a mark";
 
 ty_status refuse_busy(const char *call) {
@@ -89,7 +88,7 @@ ty_status return_alone(txn_runtime &rt, const char *name) {
         return status;
     if (ty_status status = image_find_mark(rt.heap, name))
         return status;
-    if (ty_status status = image_mark(rt.heap, before_the_return, TY_MARK_OPTIONS_INIT))
+    if (ty_status status = image_mark(rt.heap, mark_before_a_return, TY_MARK_OPTIONS_INIT))
         return status;
     uint64_t lsn = 0;
     ty_status status = go_to(rt, name);
@@ -97,12 +96,12 @@ ty_status return_alone(txn_runtime &rt, const char *name) {
         status = snapshot_instead(rt, true, &lsn);
     if (status != TY_OK) {
         const ty_error error = keep_error();
-        if (go_to(rt, before_the_return) != TY_OK)
-            rt.poisoned.store(true, std::memory_order_relaxed);         // memory holds what no file has
-        static_cast<void>(image_drop_mark(rt.heap, before_the_return)); // it was just made
+        if (go_to(rt, mark_before_a_return) != TY_OK)
+            rt.poisoned.store(true, std::memory_order_relaxed);            // memory holds what no file has
+        static_cast<void>(image_drop_mark(rt.heap, mark_before_a_return)); // it was just made
         return report_again(error);
     }
-    return image_drop_mark(rt.heap, before_the_return);
+    return image_drop_mark(rt.heap, mark_before_a_return);
 }
 
 // Those that the heap has; NULL: it has no transactions.

@@ -56,11 +56,13 @@ ty_status marks_file::read_header(const image_header &heap) {
     uint64_t size = 0;
     if (ty_status status = file_.get_size(&size))
         return status;
-    file_pages_ = std::min(size / page_bytes, marks_pages_max);
     if (size < header_slots * page_bytes)
         return damaged("it is too short", size);
     if (ty_status status = read_slots(slots_))
         return status;
+    if (ty_status status = file_.get_size(&size)) // it may have grown before the header was written
+        return status;
+    file_pages_ = std::min(size / page_bytes, marks_pages_max);
     const uint32_t newest = newest_slot([&](uint32_t n) { return is_valid(slots_[n]) ? slots_[n].number : 0; });
     if (newest == header_slots) {
         for (const marks_header &slot : slots_)
@@ -68,7 +70,11 @@ ty_status marks_file::read_header(const image_header &heap) {
                 return failure(TY_E_FORMAT, "use a file of durable marks of format version %u", slot.version)
                     .at(path_)
                     .remedy("use another version of the library");
-        return damaged("both of its headers are", 0);
+        const bool foreign = slots_[0].magic != marks_magic && slots_[1].magic != marks_magic;
+        return foreign ? failure(TY_E_FORMAT, "use a file that is not one of durable marks")
+                             .at(path_)
+                             .remedy("move it away, and put the heap's own back, if it has one")
+                       : damaged("both of its headers are", 0);
     }
     header_ = slots_[newest];
     slot_damaged_ = !is_valid(slots_[1 - newest]);

@@ -59,12 +59,12 @@ ty_status read_journal_state(storage_file &journal, const char *path, const imag
     return status;
 }
 
-ty_status read_marks(const ty_storage &storage, const char *path, const image_header &header, ty_info *info) {
-    return durable_look(storage, path, header, {info, [](void *context, const mark_tree &tree, uint64_t bytes) {
-                                                    auto &to = *static_cast<ty_info *>(context);
-                                                    to.marks = tree.count();
-                                                    to.marks_bytes = bytes;
-                                                }});
+ty_status read_marks(const storage_file &image, ty_info *info) {
+    return durable_look(image, {info, [](void *context, const mark_tree &tree, uint64_t bytes) {
+                                    auto &to = *static_cast<ty_info *>(context);
+                                    to.marks = tree.count();
+                                    to.marks_bytes = bytes;
+                                }});
 }
 
 // *mixed: the files changed while they were read: what was read is not of one moment.
@@ -94,7 +94,7 @@ ty_status read_info(const char *path, const ty_storage &storage, ty_info *info, 
     if (!status)
         status = read_journal_state(journal, journal_path, header, &contents, info);
     if (!status && has_journal(info->kind))
-        status = read_marks(storage, path, header, info);
+        status = read_marks(image, info);
     image_header now;
     bool unused;
     ty_error refused = status ? keep_error() : ty_error{};

@@ -85,7 +85,7 @@ ty_status write_branch(void *context, image &made) {
     const image &im = *source.im;
     made.header.current.base = reinterpret_cast<uintptr_t>(im.base);
     made.header.places = im.header.places;
-    if (!im.code_ignored)
+    if (im.code != TY_CODE_IGNORED)
         add_code_place(made.header.places, os::find_code_zones());
     page_list list;
     heap_pause(im.heap);

@@ -25,6 +25,16 @@ ty_status check_name_free(const image &im) {
     return failure(TY_E_EXISTS, "create a heap: there is a file of that name").at(im.image_path).remedy("open it");
 }
 
+// What has such a name may be taken for what a crash left of a creation, and removed.
+ty_status check_name_possible(const image &im) {
+    const size_t length = strlen(im.image_path), end = strlen(creation_suffix);
+    if (length < end || strcmp(im.image_path + length - end, creation_suffix) != 0)
+        return TY_OK;
+    return failure(TY_E_ARGUMENT, "create a heap with a name that ends in %s", creation_suffix)
+        .at(im.image_path)
+        .remedy("files that are being made have such names: use another one");
+}
+
 // Maps the new image: at the base asked for, or at a place derived from the identity.
 ty_status map_new(image &im, void *wanted_base) {
     image_header &header = im.header.current;
@@ -217,6 +227,8 @@ ty_status create_files(image &im, ty_open_options &options, const image_open_hoo
 ty_status create_files(image &im, const ty_open_options &options, const image_open_hook *hook,
                        const new_content &content) {
     image_header &header = im.header.current;
+    if (ty_status status = check_name_possible(im))
+        return status;
     fill_header(im, options);
     char *creation_path = path_with(im.image_path, creation_suffix);
     if (!creation_path)

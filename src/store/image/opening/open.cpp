@@ -28,7 +28,7 @@ ty_status image_create(const char *path, const ty_open_options &options, image *
     im->read_only = opens_for_reading(options.mode);
     im->default_journal_name = !options.journal_path;
     im->background = options.background;
-    im->code_ignored = options.code == TY_CODE_IGNORED;
+    im->code = options.code;
     os::random_bytes(&im->session, sizeof im->session);
     im->journal_limit_bytes = options.journal_limit_bytes;
     im->copies.bound_bytes = options.memory_bytes;

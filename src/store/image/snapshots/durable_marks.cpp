@@ -359,23 +359,39 @@ ty_status durable_open(image &im) {
     return status == TY_E_NOT_FOUND ? TY_OK : status;
 }
 
-ty_status durable_look(const ty_storage &storage, const char *image_path, const image_header &header,
-                       const durable_looker &looker) {
+namespace {
+
+// *mixed: image or marks were written meanwhile, and what was read is not of one moment.
+ty_status look_once(const storage_file &image, const durable_looker &looker, bool last, bool *mixed) {
+    image_header header, now;
+    bool repaired = false;
+    durable_marks *marks = nullptr;
+    if (ty_status status = read_header(image, &header, &repaired))
+        return status;
+    if (ty_status status = allocate(image.path, &marks))
+        return status;
+    uint64_t bytes = 0;
+    ty_status status = load(*image.storage, image.path, header, false, *marks);
+    if (status == TY_OK)
+        status = marks->file.get_size(&bytes);
+    const ty_error error = status ? keep_error() : ty_error{};
+    *mixed = !last && (!marks->file.is_unchanged() || read_header(image, &now, &repaired) != TY_OK ||
+                       !(now.open == header.open));
+    if (status == TY_OK && !*mixed)
+        looker.look(looker.context, marks->tree, bytes);
+    destroy(marks);
+    return status && status != TY_E_NOT_FOUND ? report_again(error, status) : TY_OK;
+}
+
+} // namespace
+
+ty_status durable_look(const storage_file &image, const durable_looker &looker) {
     constexpr int readings_max = 50;
     for (int n = 1;; n++) {
-        durable_marks *marks = nullptr;
-        if (ty_status status = allocate(image_path, &marks))
-            return status;
-        uint64_t bytes = 0;
-        ty_status status = load(storage, image_path, header, false, *marks);
-        if (status == TY_OK)
-            status = marks->file.get_size(&bytes);
-        const bool mixed = !marks->file.is_unchanged() && n < readings_max;
-        if (status == TY_OK && !mixed)
-            looker.look(looker.context, marks->tree, bytes);
-        destroy(marks);
+        bool mixed = false;
+        const ty_status status = look_once(image, looker, n == readings_max, &mixed);
         if (!mixed)
-            return status == TY_E_NOT_FOUND ? TY_OK : status;
+            return status;
     }
 }
 
@@ -444,8 +460,8 @@ ty_status durable_check_unused(const image &im, const char *name) {
 ty_status durable_choose_view(image &im, const char *name) {
     uint32_t mark = 0;
     os::page_set pages;
-    if (ty_status status = durable_find(im, name, &mark))
-        return status;
+    if (durable_find(im, name, &mark) != TY_OK)
+        return mark_not_found(name, im.image_path);
     if (ty_status status = pages.create(im.header.current.limit_bytes / page_bytes))
         return status;
     durable_marks &marks = *im.durable;

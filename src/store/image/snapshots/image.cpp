@@ -52,8 +52,8 @@ bool image_is_read_only(ty_heap *heap) {
     return image_of(heap)->read_only;
 }
 
-bool image_repoints_code(ty_heap *heap) {
-    return !image_of(heap)->code_ignored;
+ty_code image_code_option(ty_heap *heap) {
+    return image_of(heap)->code;
 }
 
 ty_status image_check_writer(ty_heap *heap, const char *operation) {

@@ -86,7 +86,7 @@ struct image : heap_image {
     os::mutex marks_lock{os::lock_rank::marks_file};
     durable_marks *durable = nullptr; // set under both; what it has is guarded as it says
     uint64_t session;                 // of this open: random
-    bool code_ignored;                // by this open
+    ty_code code;                     // the option of this open
     // Of a snapshot heap: free pages whose copies were given back since the last snapshot, and since the one before it
     // that is durable. MK6: a revert restores them, as the tracker does not see that they have changed.
     os::page_set given_back; // guarded by base_lock
@@ -217,13 +217,12 @@ void add_what_the_image_lacks(image &im, os::page_set &pages);
 // Reads the heap's file of durable marks, if it has one. Expected: TY_E_DAMAGED, TY_E_MISMATCH.
 ty_status durable_open(image &im);
 // Calls back, unless there are none, with the marks that the files have now, also while another process writes to them,
-// and the size of their file. header: the image's, as it is now. Expected: as durable_open.
+// and the size of their file. Expected: as durable_open.
 struct durable_looker {
     void *context;
     void (*look)(void *context, const mark_tree &tree, uint64_t bytes);
 };
-ty_status durable_look(const ty_storage &storage, const char *image_path, const image_header &header,
-                       const durable_looker &looker);
+ty_status durable_look(const storage_file &image, const durable_looker &looker);
 ty_status durable_check_place(const image &im); // for a new heap: no file of marks lies there
 ty_status durable_start(image &im);             // once the heap has its memory
 // What it says is durable, and names the image as it is.

@@ -418,7 +418,7 @@ bool image_mark_is_older(ty_heap *heap, const char *name) {
         return false;
     os::lock_guard guard(im.control);
     uint32_t mark = 0;
-    return !im.code_ignored && durable_find(im, name, &mark) == TY_OK &&
+    return im.code != TY_CODE_IGNORED && durable_find(im, name, &mark) == TY_OK &&
            durable_tree(im)->at(mark).session != im.session;
 }
 
@@ -445,22 +445,18 @@ namespace {
 // A copy of files that another process writes to: it has no marks, but the files have.
 ty_status each_mark_of_files(const image &im, const ty_storage &storage, ty_mark_callback *callback, void *context) {
     storage_file file{&storage};
-    image_header header;
-    bool repaired = false;
     if (ty_status status = file.open(im.image_path, 0))
-        return status;
-    const ty_status status = read_header(file, &header, &repaired);
-    file.close();
-    if (status)
         return status;
     struct caller {
         ty_mark_callback *callback;
         void *context;
     } called{callback, context};
-    return durable_look(storage, im.image_path, header, {&called, [](void *to, const mark_tree &tree, uint64_t) {
-                                                             const auto &call = *static_cast<caller *>(to);
-                                                             each_mark(nullptr, &tree, call.callback, call.context);
-                                                         }});
+    const ty_status status = durable_look(file, {&called, [](void *to, const mark_tree &tree, uint64_t) {
+                                                     const auto &call = *static_cast<caller *>(to);
+                                                     each_mark(nullptr, &tree, call.callback, call.context);
+                                                 }});
+    file.close();
+    return status;
 }
 
 } // namespace

@@ -5,6 +5,8 @@
 #include "tests/effort.hpp"
 #include "tests/os/temporary_folder.hpp"
 
+#include <filesystem>
+#include <fstream>
 #include <latch>
 #include <sys/mman.h>
 #include <sys/wait.h>
@@ -186,6 +188,91 @@ TEST(branch, refused) {
     ASSERT_OK(ty_open("archive.ty", &options, &heap, nullptr));
     EXPECT_EQ(TY_E_UNSUPPORTED, ty_branch(heap, branch_path));
     ASSERT_OK(ty_close(heap));
+}
+
+// A file that has the temporary name is somebody's, unless a crash may have left it.
+TEST(branch, what_others_have_is_not_replaced) {
+    temporary_folder folder;
+    const ty_open_options options = options_of(TY_SNAPSHOT);
+    ty_heap *heap = nullptr;
+    ASSERT_OK(ty_open(folder.file("heap.ty").c_str(), &options, &heap, nullptr));
+    const std::string path = folder.file("branch.ty"), making = path + "-creating";
+    std::ofstream(making) << "a text";
+    EXPECT_EQ(TY_E_EXISTS, ty_branch(heap, path.c_str())) << ty_error_text();
+    EXPECT_EQ(6u, std::filesystem::file_size(making));
+    for (const size_t left : {size_t{0}, size_t{8192}}) {
+        std::ofstream(making) << std::string(left, '\0');
+        EXPECT_OK(ty_branch(heap, path.c_str()));
+        EXPECT_FALSE(std::filesystem::exists(making));
+        std::filesystem::remove(path);
+    }
+    EXPECT_EQ(TY_E_ARGUMENT, ty_branch(heap, making.c_str()));
+    ASSERT_OK(ty_close(heap));
+    EXPECT_EQ(TY_E_ARGUMENT, ty_open(making.c_str(), &options, &heap, nullptr));
+}
+
+// Of many that make the same one, one does, and no other one harms it.
+TEST(branch, many_to_one_path) {
+    temporary_folder folder;
+    const ty_open_options options = options_of(TY_SNAPSHOT);
+    ty_heap *heap = nullptr;
+    ASSERT_OK(ty_open(folder.file("heap.ty").c_str(), &options, &heap, nullptr));
+    scribbler(1).change(heap, 200);
+    const content seen = content_of(heap);
+    const std::string path = folder.file("branch.ty");
+    for (int round = 0; round < effort(20) && !HasFailure(); round++) {
+        pid_t children[4];
+        for (pid_t &child : children)
+            if ((child = fork()) == 0) {
+                alarm(120);
+                ty_status status = TY_E_BUSY;
+                while (status == TY_E_BUSY)
+                    status = ty_branch(heap, path.c_str());
+                _exit(int(status));
+            }
+        int made = 0;
+        for (const pid_t child : children) {
+            int status = -1;
+            ASSERT_EQ(child, waitpid(child, &status, 0));
+            ASSERT_TRUE(WIFEXITED(status));
+            made += WEXITSTATUS(status) == TY_OK;
+            EXPECT_TRUE(WEXITSTATUS(status) == TY_OK || WEXITSTATUS(status) == TY_E_EXISTS) << WEXITSTATUS(status);
+        }
+        EXPECT_EQ(1, made);
+        EXPECT_FALSE(std::filesystem::exists(path + "-creating"));
+        EXPECT_EQ(0, in_child([&] {
+                      ty_heap *branch = nullptr;
+                      if (ty_discard(heap) != TY_OK || ty_open(path.c_str(), &options, &branch, nullptr) != TY_OK)
+                          return 1;
+                      return content_of(branch) == seen && ty_discard(branch) == TY_OK ? 0 : 2;
+                  }));
+        std::filesystem::remove(path);
+        std::filesystem::remove(path + "-journal");
+    }
+    ASSERT_OK(ty_close(heap));
+}
+
+// What failed last is what failed last, whatever was looked for since.
+TEST(branch, a_success_changes_no_detail) {
+    heap_in_parts from;
+    ty_mark_options durable = TY_MARK_OPTIONS_INIT;
+    durable.durable = true;
+    EXPECT_EQ(TY_E_NOT_FOUND, ty_error_set(TY_E_NOT_FOUND, 0, "do this", "there", UINT64_MAX, "do that"));
+    const std::string text = ty_error_text();
+    ASSERT_OK(ty_mark(from.heap, "a", &durable));
+    ASSERT_OK(ty_mark(from.heap, "b", nullptr));
+    ASSERT_OK(ty_return_to(from.heap, "a", nullptr));
+    ASSERT_OK(ty_branch(from.heap, branch_path));
+    ASSERT_OK(ty_drop_mark(from.heap, "a"));
+    from.close();
+    ty_heap *branch = nullptr;
+    open_in(from.files, branch_path, &branch);
+    EXPECT_EQ(text, ty_error_text());
+    ASSERT_OK(ty_close(branch));
+    std::thread([&] {
+        open_in(from.files, heap_path, &from.heap);
+        EXPECT_STREQ("", ty_error_text());
+    }).join();
 }
 
 // Read-only, at a mark, and of a heap with transactions, which has what was committed.
@@ -438,6 +525,12 @@ TEST(branch, views_beside_a_writer) {
         for (uint64_t page = 0; page < pages_there; page++)
             EXPECT_EQ(stored_in(page, step), found[page * words]) << "page " << page << " at " << step;
         expect_sound(heap);
+        ASSERT_OK(ty_close(heap));
+        options.mark = nullptr;
+        ASSERT_OK(ty_open(path.c_str(), &options, &heap, nullptr));
+        for (int k = 0; k < 50; k++)
+            ASSERT_OK(ty_each_mark(
+                heap, [](const ty_mark_info *info, void *) { return info->durable; }, nullptr));
         ASSERT_OK(ty_close(heap));
         seen++;
     }
