@@ -30,7 +30,7 @@ void found_counter(const std::string &path) {
 
 bool run_demo(const demo_plan &plan) {
     const std::string path = (plan.folder / "lua.ty").string();
-    demo::prepare_folder(plan.folder, path, {"", "-journal"});
+    demo::prepare_folder(plan.folder, path, {"", "-journal", "-marks"});
     std::printf("Lua, whose whole state is in %s: a coroutine counts\n", demo::shown(path).c_str());
     found_counter(path);
     std::printf("A process that runs lines, undoes and redoes them, and scripts that save themselves, killed %u times "

@@ -1,68 +1,55 @@
-// Undo and redo of whole lines. Lua stores anywhere, so nothing is recorded while it runs: after a line, all of its
-// blocks are compared with a copy from before, and the differences become an entry. Entries lie in the heap, in words
-// at multiples of 8. So they are part of each snapshot; and if the program is loaded elsewhere in the next run, or was
-// rebuilt, the old words in them are repointed like all others, unlike those of ty_undo. Freed blocks are kept
-// allocated, so that nothing else, neither Lua's nor the library's, is in their places when they come back.
+// Undo and redo of whole lines: after each line a durable mark, to which the heap returns. Lua stores anywhere, and
+// nothing is recorded while it runs; the library knows which pages have changed, and leads addresses of code in them to
+// where that lies in this run.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
+#include <map>
+#include <string>
 #include <taiyen/taiyen.h>
-#include <unordered_set>
-#include <vector>
 
 namespace lua {
 
-// Entries, one after the other, in one block of the heap. Unused words are zero.
-struct entry_stack {
-    uint64_t room; // in words
-    uint64_t used;
-    uint64_t lines;
-    uint64_t words[1]; // of each entry: its size, whether a line begins with it, its parts, and its size again
+// The line that the state is after, in the heap, and so in each mark. Lines that were undone, and then others made,
+// have the numbers of these; no other line has its id.
+struct line_name {
+    uint64_t number;
+    uint64_t id;
+    uint64_t before; // id of the line before; 0: none
 };
+inline constexpr line_name before_all_lines{0, 1, 0};
 
-// The history of all blocks of a heap except those at roots and the library's own.
 class history {
 public:
-    // `undo` and `redo` are made by make_stack, or NULL: then there is no history.
-    history(ty_heap *heap, entry_stack *undo, entry_stack *redo);
+    // now: in the heap. bytes: of the file of marks that are in use at the most; 0: there is no history.
+    history(ty_heap *heap, line_name *now, uint64_t bytes);
 
-    static entry_stack *make_stack(ty_heap *heap, size_t bytes);
-
-    // From now on the changes since the last call can be undone, and nothing redone. `begins`: a line begins with them;
-    // else they continue the line before. False: they did not fit, and the history is empty.
-    bool note(bool begins);
-
-    // Undoes or redoes the last line; before that, reverts the changes since the last call of note, undo or redo.
-    // False: there is nothing to undo or redo. After an exception the heap must be discarded.
-    bool undo() { return walk(undo_, redo_); }
-    bool redo() { return walk(redo_, undo_); }
-    uint64_t undoable() const { return undo_ == nullptr ? 0 : undo_->lines; }
-    uint64_t redoable() const { return redo_ == nullptr ? 0 : redo_->lines; }
-
-    // The blocks of the state, in order of address.
-    std::vector<ty_block> blocks_now() const;
+    // The state has its mark, as after a line; what a kill has left of other lines goes.
+    void begin();
+    // The state is now after another line.
+    void next_line();
+    // That is durable when this returns, and has its mark. False: the line cannot be undone, as it has changed more
+    // than the history has room for.
+    bool end_line();
+    // Durable with the next snapshot. False: there is nothing to undo or redo.
+    bool undo() { return go_to(now_->before); }
+    bool redo() { return go_to(after(now_->id)); }
+    uint64_t undoable() const;
+    uint64_t redoable() const;
 
 private:
-    void look(); // takes the copy
-    std::vector<uint64_t> difference() const;
-    bool walk(entry_stack *from, entry_stack *to);
-
-    void hold(uint64_t *parts, size_t count);
-    void release(uint64_t *parts, size_t count);
-    void release_all(entry_stack *stack);
-    void lead_back(const std::vector<uint64_t> &entry);
-    void remove_first(entry_stack *stack, uint64_t words);
-    bool push(entry_stack *stack, const std::vector<uint64_t> &entry, bool begins);
-    bool pop(entry_stack *stack, std::vector<uint64_t> &entry);
+    static std::string name_of(const line_name &line);
+    uint64_t after(uint64_t id) const; // 0: none
+    void find();
+    bool mark();
+    bool drop_oldest();
+    void drop_others();
+    bool go_to(uint64_t id);
 
     ty_heap *heap_;
-    entry_stack *undo_;
-    entry_stack *redo_;
-    std::vector<const void *> apart_;       // blocks, in order of address
-    std::unordered_set<const void *> held_; // of all entries
-    std::vector<ty_block> blocks_;          // at the last look(), in order of address
-    std::vector<uint64_t> content_;         // of one block after the other
+    line_name *now_;
+    uint64_t bytes_;
+    std::map<uint64_t, line_name> lines_; // that have marks, by id
 };
 
 } // namespace lua

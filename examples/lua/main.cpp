@@ -123,7 +123,7 @@ int run(int argc, char **argv) {
         ->take_all();
     options.add_option("--limit", how.limit_bytes, "Bytes that the state may take (1GiB for a new one)")
         ->transform(CLI::AsSizeValue(false));
-    options.add_option("--history", how.history_bytes, "Bytes for undo, and for redo, of a new state; 0: none")
+    options.add_option("--history", how.history_bytes, "Bytes on disk for undo and redo, of a new state; 0: none")
         ->transform(CLI::AsSizeValue(false))
         ->capture_default_str();
     CLI11_PARSE(options, argc, argv);

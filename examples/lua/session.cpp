@@ -175,8 +175,18 @@ void check_release(const home *found) {
 }
 
 // The heap has addresses of Lua's functions: it is mapped, so they are found again wherever they lie, also in another
-// build of the program. In another build, the first open is refused if words lead to code without a symbol. Lua keeps
-// no such addresses; but it copies values with uninitialised bytes, which may contain return addresses from a stack.
+// build of the program, and in what a line that is undone leads back to. Lua keeps no addresses of code without a
+// symbol, and the heap says so (TY_CODE_COMPATIBLE); but it copies values with uninitialised bytes, which may contain
+// return addresses from a stack.
+bool is_mapped(const std::string &path) {
+    if (!std::filesystem::exists(path))
+        return false;
+    ty_open_options look = TY_OPEN_OPTIONS_INIT;
+    look.mode = TY_OPEN_READ_ONLY;
+    look.code = TY_CODE_IGNORED;
+    return ty_heap_code(demo::heap_file(path, look).get()) == TY_CODE_MAPPED;
+}
+
 demo::heap_file open_heap(const std::string &path, const session_options &options) {
     constexpr size_t limit_of_new = size_t{1} << 30;
     ty_open_options how = TY_OPEN_OPTIONS_INIT;
@@ -184,16 +194,7 @@ demo::heap_file open_heap(const std::string &path, const session_options &option
     how.limit_bytes = options.limit_bytes;
     if (how.limit_bytes == 0 && !std::filesystem::exists(path))
         how.limit_bytes = limit_of_new;
-    how.code = TY_CODE_MAPPED;
-    try {
-        return demo::heap_file(path, how);
-    } catch (const failure &) {
-        ty_error why{};
-        ty_error_detail(&why);
-        if (why.status != TY_E_MISMATCH)
-            throw;
-    }
-    how.code = TY_CODE_COMPATIBLE;
+    how.code = is_mapped(path) ? TY_CODE_COMPATIBLE : TY_CODE_MAPPED;
     return demo::heap_file(path, how);
 }
 
@@ -205,16 +206,16 @@ session::session(const std::string &path, const session_options &options)
         make_state(options);
     else
         check_release(home_);
-    history_.emplace(heap(), home_->undo, home_->redo);
+    history_.emplace(heap(), &home_->last_line, home_->history_bytes);
+    if (!is_under_way())
+        history_->begin();
 }
 
 void session::make_state(const session_options &options) {
     home_ = demo::make<home>(heap());
     std::snprintf(home_->release, sizeof home_->release, "%s", lua_ident);
-    if (options.history_bytes > 0) {
-        home_->undo = history::make_stack(heap(), options.history_bytes);
-        home_->redo = history::make_stack(heap(), options.history_bytes);
-    }
+    home_->history_bytes = options.history_bytes;
+    home_->last_line = before_all_lines;
     home_->state = lua_newstate(allocate, home_);
     if (home_->state == nullptr)
         throw failure("there is no room for a Lua state; give the heap a larger limit");
@@ -225,10 +226,10 @@ void session::make_state(const session_options &options) {
     demo::check(ty_snapshot(heap()));
 }
 
-void session::make_durable() {
+void session::make_durable(const std::function<void()> &durably) {
     if (changed_)
         changed_(false);
-    demo::check(ty_snapshot(heap()));
+    durably();
     if (changed_)
         changed_(true);
 }
@@ -267,9 +268,8 @@ outcome session::run(int arguments) {
         if (status != LUA_YIELD || !saving)
             return end_line(line, status, results);
         arguments = 0;
-        history_->note(home_->line == nullptr);
         home_->line = line;
-        make_durable();
+        make_durable([this] { demo::check(ty_snapshot(heap())); });
     }
 }
 
@@ -290,24 +290,23 @@ outcome session::end_line(lua_State *line, int status, int results) {
     }
     lua_pushboolean(state(), 0);
     keep_line(state(), home_);
-    const bool begins = home_->line == nullptr;
     home_->line = nullptr;
-    how.can_be_undone = history_->note(begins);
-    make_durable();
+    history_->next_line();
+    make_durable([&] { how.can_be_undone = history_->end_line(); });
     return how;
 }
 
-bool session::step(const std::function<bool()> &walk) {
+bool session::step(bool (history::*walk)()) {
     if (is_under_way())
         throw failure("a line is under way: it goes on first");
     try {
-        if (!walk())
+        if (!((*history_).*walk)())
             return false;
     } catch (const failure &error) {
         throw failure(std::string("a line cannot be taken back, or done again: ") + error.what() +
                       "; nothing of that is durable: start again");
     }
-    make_durable();
+    make_durable([this] { demo::check(ty_snapshot(heap())); });
     return true;
 }
 

@@ -18,13 +18,13 @@ struct home {
     char release[64]; // of the Lua that made the state: others have other structures
     lua_State *state;
     lua_State *line; // one that has called save(), and has not ended; NULL: none
-    entry_stack *undo;
-    entry_stack *redo;
+    uint64_t history_bytes;
+    line_name last_line;
 };
 
 struct session_options {
     size_t limit_bytes = 0; // of the heap: the most that the state may take. 0: 1 GiB for a new one, else as it is
-    size_t history_bytes = size_t{8} << 20; // of a new heap, for undo, and again for redo; 0: without
+    size_t history_bytes = size_t{64} << 20; // of a new heap, on disk, for undo and redo; 0: without
 };
 
 struct outcome {
@@ -50,15 +50,10 @@ public:
     outcome go_on();
 
     // False: there is nothing to undo or redo. The present state is durable then.
-    bool undo() {
-        return step([this] { return history_->undo(); });
-    }
-    bool redo() {
-        return step([this] { return history_->redo(); });
-    }
+    bool undo() { return step(&history::undo); }
+    bool redo() { return step(&history::redo); }
     uint64_t undoable() const { return history_->undoable(); }
     uint64_t redoable() const { return history_->redoable(); }
-    std::vector<ty_block> blocks() const { return history_->blocks_now(); } // of the state, in order of address
 
     // Called with false before something becomes durable, and with true once it is.
     void watch(std::function<void(bool)> changed) { changed_ = std::move(changed); }
@@ -72,8 +67,8 @@ private:
     void make_state(const session_options &options);
     outcome run(int arguments);
     outcome end_line(lua_State *line, int status, int results);
-    bool step(const std::function<bool()> &walk);
-    void make_durable();
+    bool step(bool (history::*walk)());
+    void make_durable(const std::function<void()> &durably);
 
     demo::heap_file file_;
     home *home_;
