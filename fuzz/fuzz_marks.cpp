@@ -25,8 +25,9 @@ void must(ty_status status) {
     abort();
 }
 
-ty_heap *open(const os::sim_disk *disk, ty_open_mode mode = TY_OPEN_OR_CREATE) {
+ty_heap *open(const os::sim_disk *disk, ty_open_mode mode = TY_OPEN_OR_CREATE, const char *mark = nullptr) {
     ty_open_options options = TY_OPEN_OPTIONS_INIT;
+    options.mark = mark;
     options.mode = mode;
     options.limit_bytes = mode == TY_OPEN_READ_ONLY ? 0 : fuzz::limit_bytes;
     options.storage = os::sim_storage(const_cast<os::sim_disk *>(disk));
@@ -152,7 +153,7 @@ void strike(bytes &content, const fuzz::patch &p) {
         fuzz::apply(p, &content[page * page_bytes], p.region % 4 == 3 ? page_bytes : 512);
 }
 
-void go_everywhere(ty_heap *heap, uint64_t seed) {
+std::vector<std::string> names_of(ty_heap *heap) {
     std::vector<std::string> names;
     (void)ty_each_mark(
         heap,
@@ -161,6 +162,26 @@ void go_everywhere(ty_heap *heap, uint64_t seed) {
             return true;
         },
         &names);
+    return names;
+}
+
+// The heap as it is, and as it was at each mark.
+void look_from_everywhere(const os::sim_disk *disk) {
+    ty_heap *heap = open(disk, TY_OPEN_READ_ONLY);
+    if (heap == nullptr)
+        return;
+    const std::vector<std::string> names = names_of(heap);
+    fuzz::look(heap);
+    (void)ty_close(heap);
+    for (const std::string &name : names)
+        if ((heap = open(disk, TY_OPEN_READ_ONLY, name.c_str())) != nullptr) {
+            fuzz::look(heap);
+            (void)ty_close(heap);
+        }
+}
+
+void go_everywhere(ty_heap *heap, uint64_t seed) {
+    const std::vector<std::string> names = names_of(heap);
     for (const std::string &name : names) {
         (void)ty_return_to(heap, name.c_str(), nullptr);
         fuzz::look(heap);
@@ -192,10 +213,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     ty_open_options options = TY_OPEN_OPTIONS_INIT;
     options.storage = &storage;
     (void)ty_scrub(fuzz::image_path, &options, nullptr, nullptr, nullptr);
-    if (ty_heap *heap = open(disk, TY_OPEN_READ_ONLY)) {
-        fuzz::look(heap);
-        (void)ty_close(heap);
-    }
+    look_from_everywhere(disk);
     if (ty_heap *heap = open(disk))
         go_everywhere(heap, fuzz::hash(data, size));
     os::sim_destroy(disk);

@@ -3,11 +3,17 @@
 #include "common/terminal.hpp"
 #include "common/text.hpp"
 #include <cstdio>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 
 namespace cli {
 
 namespace {
+
+bool has_marks(const heap_files &files) {
+    std::error_code unknown;
+    return std::filesystem::exists(files.path + "-marks", unknown);
+}
 
 json::document texts(const std::vector<std::string> &all) {
     json::document list = json::document::array();
@@ -49,6 +55,7 @@ void print_json(const heap_files &files, const std::string &out, const repair_re
                        {"transactions", json::wide(report.transactions)},
                        {"in_doubt", json::wide(report.in_doubt)},
                        {"left_out", json::wide(report.left_out)},
+                       {"marks_left_out", has_marks(files)},
                        {"problem_count", json::wide(report.problem_count)},
                        {"problems", texts(report.problems)}};
     if (report.first_unapplied != 0)
@@ -146,6 +153,8 @@ void print_report(const heap_files &files, const std::string &out, bool as_json,
         print_log(report);
     print_pages(report);
     print_blocks(report);
+    if (has_marks(files))
+        print_line("marks", "the durable ones are left out: they stay with the damaged heap");
     print_moments(report);
     for (const std::string &root : report.lost_roots)
         print_line("root", in(ink::bad, text::printable(root) + " leads to a damaged block, or to none"));

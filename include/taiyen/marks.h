@@ -24,7 +24,8 @@
  *    library makes (pack.h, TY_OPEN_COPY, salvage.h) have none.
  *  - On a transactional or concurrent heap a mark or return has the heap to itself, and waits for that. A return of a
  *    transactional heap is one transaction, and durable when it returns. A change feed does not have it: followers
- *    begin with a new base.
+ *    begin with a new base. Of a distributed transaction (distributed.h) the other heaps keep their parts; an outbox
+ *    (outbox.h) goes back, and its receiver may be ahead then.
  *
  * Limits: no archive heaps, and none with checks. Where a snapshot heap records its code (code.h), a
  * return to a durable mark of an earlier open repoints words as an open does (TY_E_MISMATCH: it cannot); a

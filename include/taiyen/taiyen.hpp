@@ -589,6 +589,8 @@ public:
     result<void> return_to(const char *name, const ty_mark_options *options = nullptr) const {
         return result<void>::of(ty_return_to(heap_, name, options));
     }
+    // A new heap in files, with what this one has: ty_branch.
+    result<void> branch(const char *path) const { return result<void>::of(ty_branch(heap_, path)); }
     // Drops a mark; the heap stays as it is: ty_drop_mark.
     result<void> drop_mark(const char *name) const { return result<void>::of(ty_drop_mark(heap_, name)); }
     // Calls a function with each mark (const ty_mark_info &), until it returns false; it may also return nothing.

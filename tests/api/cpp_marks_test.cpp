@@ -107,6 +107,7 @@ TEST_P(cpp_marks, marks_by_name) {
     EXPECT_EQ(the(), 2);
     EXPECT_TRUE(heap->drop_mark("a"));
     EXPECT_EQ(heap->return_to("a").error().status(), TY_E_NOT_FOUND);
+    EXPECT_EQ(heap->branch("").error().status(), TY_E_ARGUMENT);
     if (GetParam()) {
         EXPECT_TRUE(heap->snapshot());
         the() = 3;

@@ -192,6 +192,7 @@ class Marks(Make):
         self.assertEqual(result.returncode, 1)
         self.assertIn("-marks", result.stdout)
         self.fails(1, "marks", path, says=("move it away",))
+        self.assertIn("durable ones are left out", self.succeeds("repair", path, self.path("repaired.ty")))
         os.remove(path + "-marks")
         self.succeeds("verify", path)
 

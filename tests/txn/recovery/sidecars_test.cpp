@@ -126,7 +126,7 @@ TEST(sidecars, a_leftover_of_a_creation_is_not_used) {
     for (const char *suffix : {"-creating", "-journal-creating", "-log-creating"}) {
         FILE *left = fopen((path + suffix).c_str(), "w");
         ASSERT_NE(left, nullptr);
-        fputs("left", left);
+        ASSERT_EQ(ftruncate(fileno(left), 8192), 0);
         fclose(left);
         ASSERT_EQ(chmod((path + suffix).c_str(), 0666), 0);
     }

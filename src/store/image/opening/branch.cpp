@@ -18,7 +18,7 @@ constexpr const char *branch_call = "branch a heap";
 struct branch_source {
     image *im;
     storage_file file; // the image, where this process does not have it open for itself
-    bool forked;
+    bool may_change;   // what memory shows of it, by other processes
 };
 
 ty_status changed_since_the_fork(const image &im) {
@@ -93,7 +93,7 @@ ty_status write_branch(void *context, image &made) {
     if (!status)
         status = write_pages(im, list, made);
     heap_resume(im.heap);
-    return status || !source.forked ? status : check_unchanged(source);
+    return status || !source.may_change ? status : check_unchanged(source);
 }
 
 ty_status create_branch(branch_source &source, const ty_storage &storage, const char *path) {
@@ -122,14 +122,15 @@ ty_status create_branch(branch_source &source, const ty_storage &storage, const 
 ty_status image_branch(ty_heap *heap, const char *path) {
     image &im = *image_of(heap);
     const ty_storage &storage = copied_files::original_of(*im.backing.storage);
-    branch_source source{&im, {&storage}, im.fork.forked()};
+    const bool forked = im.fork.forked(), copied = &storage != im.backing.storage;
+    branch_source source{&im, {&storage}, forked && !copied};
     char *resolved = nullptr;
     if (ty_status status = resolve_path(storage, path, &resolved))
         return status;
     ty_status status = TY_OK;
-    if (source.forked || &storage != im.backing.storage)
+    if (forked || copied)
         status = source.file.open(im.image_path, 0);
-    if (!status && source.forked) {
+    if (!status && source.may_change) {
         (void)source.file.hold(true); // without it the parent may write to it meanwhile
         status = check_unchanged(source);
     }
