@@ -312,9 +312,9 @@ void add_move(std::vector<command> &all) {
         .json("as a JSON document")
         .heap();
     declared(all, "branch", branch, "make a heap of its own of what one is, or was at a mark",
-             "Makes a snapshot heap in NEW, at the same address, with what the heap has, or had\n"
-             "at a durable mark. Both then go their own ways. Works while a process has the\n"
-             "heap open. A file that is there is not replaced.")
+             "Makes a snapshot heap in NEW, at the same address, with what the heap has, or\n"
+             "had at a durable mark. Both then go their own ways. Works while a process has\n"
+             "the heap open. A file that is there is not replaced.")
         .operands("FILE[@MARK] NEW", 2, 2)
         .json("as a JSON document")
         .heap();
