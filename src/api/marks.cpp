@@ -47,7 +47,8 @@ ty_status changed(ty_heap *heap, ty_status status) {
     return status;
 }
 
-// CD10: words of code lead to where that was when the mark was made. What the return leaves is marked meanwhile.
+// CD10: at the mark, words of code lead to where that was in the process that made it; they are repointed. The state
+// that is left is marked meanwhile, to go back there if that fails.
 ty_status return_to_older(ty_heap *heap, const char *name) {
     if (ty_status status = image_mark(heap, mark_before_a_return, TY_MARK_OPTIONS_INIT))
         return status;

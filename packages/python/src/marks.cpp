@@ -126,7 +126,7 @@ void go_back_to(heap &of, const std::string &name) {
             // VA15: of another run, its numbers of containers may be those of others in this one.
             if (of.marks.count(name) == 0 && !fault("return_to_a_mark_of_another_run"))
                 refuse(TY_E_UNSUPPORTED,
-                       "the mark is of another run, whose objects Python cannot tell from those of now",
+                       "the mark is of another run, whose objects Python cannot distinguish from those of now",
                        "close the heap, and use `taiyen return FILE MARK`, or open it with mark=");
             by = how_restored(all, name);
             must_keep_views(of, name, by);

@@ -73,7 +73,8 @@ ty_status read_front(const storage_file &file, io_page *page, bool *whole) {
     return status || !*whole || size == 0 ? status : file.read(0, page->bytes, sizeof page->bytes);
 }
 
-// After a power cut, what was being made may hold anything; but of other sizes are files of others.
+// After a power cut a file that was being made may hold anything. One of another size than the library's is another
+// program's.
 ty_status check_leftover(const storage_file &left, const char *name, bool whole) {
     if (whole)
         return left.check() ? in_use(name) : TY_OK;

@@ -133,8 +133,8 @@ struct dirty_cells {
 // cells may be NULL.
 ty_status image_dirty_count(ty_heap *heap, uint64_t *pages, const dirty_cells *cells = nullptr);
 ty_status image_dirty_bitmap(ty_heap *heap, uint64_t first, uint64_t count, uint64_t *bitmap);
-// marks.h, for snapshot heaps; the caller has checked the arguments. No program can use this name:
-inline constexpr const char *mark_before_a_return = "\1before";
+// marks.h, for snapshot heaps; the caller has checked the arguments.
+inline constexpr const char *mark_before_a_return = "\1before"; // no program can use this name
 ty_status image_revert(ty_heap *heap);
 ty_status image_mark(ty_heap *heap, const char *name, const ty_mark_options &options);
 ty_status image_find_mark(ty_heap *heap, const char *name); // TY_E_NOT_FOUND

@@ -55,7 +55,7 @@ ty_status list_pages(const image &im, page_list *list) {
     return status;
 }
 
-// Pages of zeros stay holes.
+// Pages of zeros stay holes: a run has none, or such alone.
 ty_status write_pages(const image &im, const page_list &list, const image &made) {
     page_sums sums;
     io_buffer buffer;
@@ -64,11 +64,15 @@ ty_status write_pages(const image &im, const page_list &list, const image &made)
     if (ty_status status = buffer.create(piece_pages * page_bytes))
         return status;
     for (size_t i = 0, n = 0; i < list.count(); i += n) {
-        bool zeros = true;
+        bool zeros = false;
         for (n = 0; i + n < list.count() && n < piece_pages && list[i + n] == list[i] + n; n++) {
             char *page = buffer.data() + n * page_bytes;
             copy_page(page, im.base + list[i + n] * page_bytes);
-            zeros = zeros && is_zero_page(page);
+            const bool zero = is_zero_page(page);
+            if (n == 0)
+                zeros = zero;
+            else if (zero != zeros)
+                break;
             if (ty_status status = sums.set(list[i + n], checksum(page, page_bytes)))
                 return status;
         }
