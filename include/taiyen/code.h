@@ -104,6 +104,11 @@ TY_API TY_CHECKED ty_status ty_register_code(ty_heap *heap);
  * TY_CODE_MAPPED. Thread-safe. */
 TY_API ty_code ty_heap_code(ty_heap *heap);
 
+/* Whether a copy of the heap's memory can be used as a heap: its words of code lead to where its record says. Not of a
+ * mapped heap that is open for reading, unless with TY_CODE_IGNORED: the open repoints words in memory, and the record
+ * stays. ty_branch and ty_pack ask. Errors: TY_E_UNSUPPORTED, TY_E_ARGUMENT (not an open heap). Thread-safe. */
+TY_API TY_CHECKED ty_status ty_check_code(ty_heap *heap);
+
 /* A word of a heap that points into code. */
 typedef struct ty_code_word {
     size_t struct_size; /* sizeof(ty_code_word) of the library */

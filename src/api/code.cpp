@@ -35,6 +35,13 @@ ty_code ty_heap_code(ty_heap *heap) {
     return code_of(heap);
 }
 
+ty_status ty_check_code(ty_heap *heap) {
+    constexpr const char *call = "copy the memory of a heap";
+    if (ty_status status = check_heap(heap, call))
+        return status;
+    return check_words_as_recorded(heap, call);
+}
+
 ty_status ty_each_code_word(ty_heap *heap, ty_code_word_callback *callback, void *context) {
     constexpr const char *call = "go through a heap's words that lead into code";
     if (ty_status status = check_heap(heap, call))

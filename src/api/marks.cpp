@@ -122,10 +122,8 @@ ty_status ty_branch(ty_heap *heap, const char *path) {
     if (kind == TY_VOLATILE || kind == TY_ARCHIVE)
         return failure(TY_E_UNSUPPORTED, "%s: it is %s heap", call, kind == TY_VOLATILE ? "a volatile" : "an archive")
             .remedy("use ty_pack_file, and unpack the file");
-    // In memory its words lead to this process's code, and its record says where they led before.
-    if (image_is_read_only(heap) && image_code_option(heap) != TY_CODE_IGNORED && code_of(heap) == TY_CODE_MAPPED)
-        return failure(TY_E_UNSUPPORTED, "%s that is open for reading, and has addresses of code", call)
-            .remedy("open it with the option code TY_CODE_IGNORED to branch it, or use `taiyen branch`");
+    if (ty_status status = check_words_as_recorded(heap, call))
+        return status;
     return detail.after(txn_branch(heap, path));
 }
 

@@ -75,5 +75,8 @@ ty_status each_unreachable(ty_heap *heap, ty_site_callback *callback, void *cont
 
 // The code option that an open heap was created with.
 ty_code code_of(ty_heap *heap);
+// CD11: whether the record says where the words in memory lead: not of a mapped heap that is open for reading, whose
+// words were repointed in memory alone. What copies the memory asks first. TY_E_UNSUPPORTED.
+ty_status check_words_as_recorded(ty_heap *heap, const char *call);
 
 } // namespace taiyen

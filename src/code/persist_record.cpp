@@ -274,6 +274,15 @@ ty_status code_session::register_objects(ty_heap *heap) {
     return persist_durably(heap);
 }
 
+// CD11.
+ty_status check_words_as_recorded(ty_heap *heap, const char *call) {
+    if (heap_image_of(heap) == nullptr || !image_is_read_only(heap) || image_code_option(heap) == TY_CODE_IGNORED ||
+        code_of(heap) != TY_CODE_MAPPED || fault("copy_of_words_that_were_repointed"))
+        return TY_OK;
+    return failure(TY_E_UNSUPPORTED, "%s that is open for reading, and whose addresses of code were repointed", call)
+        .remedy("open it with the option code TY_CODE_IGNORED for that, or use `taiyen branch` or `taiyen pack`");
+}
+
 ty_code code_of(ty_heap *heap) {
     const void *address = heap_root(heap, code_root_name);
     ty_block block;

@@ -102,6 +102,8 @@ ty_status packing::run() {
     if (internal_malloc)
         return ty_error_set(TY_E_UNSUPPORTED, 0, "pack the heap after malloc", nullptr, UINT64_MAX,
                             "keep what is to be packed in a heap of its own");
+    if (ty_status status = ty_check_code(heap_))
+        return status;
     ty_heap_stats stats{};
     stats.struct_size = sizeof stats;
     if (ty_status status = ty_heap_get_stats(heap_, &stats))

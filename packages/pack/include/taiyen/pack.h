@@ -73,8 +73,8 @@ typedef ty_status ty_pack_reader(void *bytes, size_t size, size_t *got, void *co
  * No thread may write to the heap's blocks meanwhile; allocations of others wait. For a transactional heap, a read
  * section is held: commits wait. The callbacks must not allocate or free on the heap.
  * Errors: TY_E_ARGUMENT, TY_E_MEMORY, TY_E_BUSY (stopped; the calling thread's transaction is under way),
- * TY_E_UNSUPPORTED (a checked heap, a concurrent one, the heap after the process's malloc), TY_E_DAMAGED, and those of
- * the writer. The heap is unchanged. */
+ * TY_E_UNSUPPORTED (a checked heap, a concurrent one, the heap after the process's malloc; a mapped heap, code.h, that
+ * is open for reading without TY_CODE_IGNORED), TY_E_DAMAGED, and those of the writer. The heap is unchanged. */
 TY_API TY_CHECKED ty_status ty_pack(ty_heap *heap, const ty_pack_options *options, ty_pack_writer *writer,
                                     void *context, ty_pack_report *report);
 /* Packs to a file that must not exist yet: durable when this returns. Further errors: TY_E_EXISTS, TY_E_SPACE, TY_E_IO,

@@ -140,5 +140,25 @@ TEST(pack_internal_blocks, beside_allocations) {
     other.join();
 }
 
+// CD11: a reader's words lead to its own code, and the record to where they led before.
+TEST(pack_internal_blocks, words_that_a_reader_repointed) {
+    const folder where;
+    ty_open_options options = TY_OPEN_OPTIONS_INIT;
+    options.limit_bytes = size_t{64} << 20;
+    options.code = TY_CODE_MAPPED;
+    ty_heap *heap = nullptr;
+    ASSERT_OK(ty_open(where.path("own.ty").c_str(), &options, &heap, nullptr));
+    const packed by_writer(heap);
+    ASSERT_OK(ty_close(heap));
+    options.mode = TY_OPEN_READ_ONLY;
+    for (const ty_code code : {TY_CODE_DEFAULT, TY_CODE_COMPATIBLE, TY_CODE_IGNORED}) {
+        options.code = code;
+        ASSERT_OK(ty_open(where.path("own.ty").c_str(), &options, &heap, nullptr));
+        EXPECT_EQ(code == TY_CODE_IGNORED ? TY_OK : TY_E_UNSUPPORTED,
+                  ty_pack_file(heap, where.path("packed").c_str(), nullptr, nullptr));
+        ASSERT_OK(ty_close(heap));
+    }
+}
+
 } // namespace
 } // namespace taiyen::test
