@@ -24,12 +24,12 @@
  *    TY_E_IO. The heap stays usable in memory, and nothing is written to other files. Files that were only renamed
  *    still belong to the heap; it can be opened under the new names if these fit together.
  *  - A heap is used by the process that opened it; in a forked child every call that would touch the files is refused
- *    with TY_E_FORKED, but for ty_branch (marks.h), which makes a heap of what the child has. The child has its own
- * copy of the memory, and holds no lock: once the parent has closed the heap or was killed, any process can open it,
- * also the child itself after ty_discard of its copy. Pages that nobody has stored into since the heap was opened are
- * the file's, though: they change in the child when the parent checkpoints what it stored there after the fork. So a
- *    child that goes on with the heap beside its parent branches it first. An archive heap's memory is the file: the
- *    child can read it, and a store into it ends the child.
+ *    with TY_E_FORKED, but for ty_branch (marks.h), which makes a heap of what the child has. The child holds no lock:
+ *    once the parent has closed the heap or was killed, any process can open it, also the child itself after ty_discard
+ *    of its copy. An archive heap's memory is the file: the child can read it, and a store into it ends the child.
+ *  - The memory of any other heap is the child's own copy, but for pages that nobody has stored into since the open.
+ *    These are the file's: what the parent stores there after the fork shows in the child once it is checkpointed. So a
+ *    child that goes on with the heap beside its parent branches it first.
  *
  * Cost: an open takes the same time for 1 MB and for 1 TB, plus the time to read batches that are not checkpointed yet.
  * The first write to a page after a snapshot costs about a microsecond. A snapshot costs one sequential write of the

@@ -329,10 +329,11 @@ class Heap(_core.HeapBase):
     def mark(self, name, *, durable=False):
         """Marks the state that the heap has now: `return_to` goes there, as often as you like, until `drop_mark`.
 
-        Marks form a tree: the one that was made or returned to last is the parent of the next. They end with the process,
-        and are in no snapshot; but for durable ones, a tree of their own, which later runs find: `taiyen.open(path,
-        readonly=True, mark=name)` shows the heap as it was there, and `taiyen return FILE MARK` goes there. A mark copies what has changed since its parent; the first one of a volatile heap, all that
-        this uses. Waits for transactions of other threads. A name has 1 to 63 bytes of UTF-8.
+        Marks form a tree: the one that was made or returned to last is the parent of the next. They end with the
+        process, and are in no snapshot; but for durable ones, a tree of their own, which later runs find:
+        `taiyen.open(path, readonly=True, mark=name)` shows the heap as it was there, and `taiyen return FILE MARK` goes
+        there. A mark copies what has changed since its parent; the first one of a volatile heap, all that this uses.
+        Waits for transactions of other threads. A name has 1 to 63 bytes of UTF-8.
         Errors: ExistsError; BusyError, in a step or transaction; UnsupportedError, of an archive heap, and a durable one of
         a volatile heap; DiskFullError, InputOutputError, of a durable one.
         """
@@ -363,7 +364,8 @@ class Heap(_core.HeapBase):
         """Makes a snapshot heap of its own in files under this path, with what the heap has now. Both go on by themselves.
 
         In a process that was forked from the one that has a snapshot heap open, too: `heap.branch(path)`, then
-        `taiyen.open(path)` goes on from there. Call it before the parent takes snapshots. Of heaps that are open read-only, or at a mark, too. Other threads wait meanwhile.
+        `taiyen.open(path)` goes on from there. Call it before the parent takes snapshots. Of heaps that are open for
+        reading, or at a mark, too. Other threads wait meanwhile.
         Errors: ExistsError; BusyError, in a step or transaction, or in such a process when the parent has gone on;
         UnsupportedError, of volatile and archive heaps; DiskFullError, InputOutputError.
         """

@@ -9,6 +9,7 @@
 #include <fstream>
 #include <latch>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <thread>
 #include <unistd.h>
@@ -209,6 +210,34 @@ TEST(branch, what_others_have_is_not_replaced) {
     EXPECT_EQ(TY_E_ARGUMENT, ty_branch(heap, making.c_str()));
     ASSERT_OK(ty_close(heap));
     EXPECT_EQ(TY_E_ARGUMENT, ty_open(making.c_str(), &options, &heap, nullptr));
+}
+
+// N4. Whoever may not read the heap may not read the branch.
+TEST(branch, has_the_access_rights_of_the_heap) {
+    temporary_folder folder;
+    ty_open_options options = options_of(TY_SNAPSHOT);
+    const std::string path = folder.file("heap.ty");
+    ty_heap *heap = nullptr;
+    ASSERT_OK(ty_open(path.c_str(), &options, &heap, nullptr));
+    ASSERT_EQ(0, chmod(path.c_str(), 0600));
+    const mode_t before = umask(0);
+    const auto expect_private = [&](const char *name) {
+        const std::string branch = folder.file(name);
+        EXPECT_OK(ty_branch(heap, branch.c_str()));
+        for (const char *suffix : {"", "-journal"})
+            EXPECT_EQ(std::filesystem::perms{0600}, std::filesystem::status(branch + suffix).permissions()) << name;
+    };
+    expect_private("of-a-writer.ty");
+    EXPECT_EQ(0, in_child([&] {
+                  expect_private("of-a-child.ty");
+                  return int(HasFailure());
+              }));
+    ASSERT_OK(ty_close(heap));
+    options.mode = TY_OPEN_READ_ONLY;
+    ASSERT_OK(ty_open(path.c_str(), &options, &heap, nullptr));
+    expect_private("of-a-reader.ty");
+    ASSERT_OK(ty_close(heap));
+    umask(before);
 }
 
 // Of many that make the same one, one does, and no other one harms it.
