@@ -67,16 +67,17 @@ typedef enum ty_open_mode {
     TY_CREATE_NEW = 2,     /* TY_E_EXISTS if a heap exists */
     TY_OPEN_READ_ONLY = 3, /* needs no write permission and changes no file; the heap's pages are read-only. Other
                               read-only opens are possible at the same time, an open for writing is not */
-    TY_OPEN_COPY =
-        4 /* the same; but if another process has the heap open for writing, this opens a consistent copy of its files,
-             taken now, which holds all that was acknowledged before the call. (To resolve a distributed transaction
-             that the files leave in doubt, it reads the files of the group's other heaps.) The copy is made of unnamed
-             files in the files' folders; or in memory, if no file can be created there, if less than twice its size is
-             free, or if the program supplies the storage. The writer continues; meanwhile up to 64 MiB of its snapshots
-             wait in its journal.
-             TY_E_SPACE: neither the disk nor memory has room. TY_E_BUSY: an archive heap is open; or the writer's
-             snapshots follow each other so fast that no copy succeeds in half a minute. TY_E_UNSUPPORTED: the option
-             log is set, and a writer has the heap open */
+    TY_OPEN_COPY = 4,  /* the same; but if another process has the heap open for writing, this opens a consistent copy
+                          of its files, taken now, which holds all that was acknowledged before the call. (To resolve
+                          a distributed transaction that the files leave in doubt, it reads the files of the group's
+                          other heaps.) The copy is made of unnamed files in the files' folders; or in memory, if no
+                          file can be created there, if less than twice its size is free, or if the program supplies
+                          the storage. The writer continues; meanwhile up to 64 MiB of its snapshots wait in its
+                          journal.
+                          TY_E_SPACE: neither the disk nor memory has room. TY_E_BUSY: an archive heap is open; or the
+                          writer's snapshots follow each other so fast that no copy succeeds in half a minute.
+                          TY_E_UNSUPPORTED: the option log is set, and a writer has the heap open */
+    TY_OPEN_FOLLOW = 5 /* as TY_OPEN_READ_ONLY, beside a writer, whose newest state ty_refresh brings: follow.h */
 } ty_open_mode;
 
 /* How dirty pages are found. */

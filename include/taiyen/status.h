@@ -34,8 +34,9 @@ typedef enum ty_status {
     TY_E_MISMATCH = 12,    /* files, or type descriptors and a heap, are sound but do not belong together */
     TY_E_UNSUPPORTED = 13, /* this kernel, file system or kind of heap cannot do it */
     TY_E_FORKED = 14,      /* the heap belongs to the parent process; a forked child may only read its memory */
-    TY_E_IN_DOUBT = 15     /* a prepared transaction is neither committed nor rolled back, and its outcome cannot be
+    TY_E_IN_DOUBT = 15,    /* a prepared transaction is neither committed nor rolled back, and its outcome cannot be
                               determined now */
+    TY_E_EXPIRED = 16      /* what a follower has read was overwritten meanwhile, and may be a mixture: read again */
 } ty_status;
 
 typedef struct ty_error {

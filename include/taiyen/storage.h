@@ -35,6 +35,11 @@ extern "C" {
 #define TY_MAP_WRITE 1u  /* pages may be written; else they are read-only */
 #define TY_MAP_SHARED 2u /* writes reach the file; else they stay in this process */
 
+/* How to hold numbers. */
+#define TY_HOLD_NONE 0u
+#define TY_HOLD_SHARED 1u
+#define TY_HOLD_EXCLUSIVE 2u
+
 #define TY_STORAGE_PATH_MAX 4096u /* largest path, with its terminating 0 */
 
 /* An open file; the implementation defines it. */
@@ -107,10 +112,12 @@ typedef struct ty_storage {
      * leads to, whether that exists or not, with its terminating 0, to resolved, which has room for `bytes`:
      * TY_STORAGE_PATH_MAX. The other files of a heap lie beside that file. */
     ty_status (*resolve)(void *context, const char *path, char *resolved, size_t bytes);
-    /* May be NULL: then writers are not asked. ask true: until file is closed, asks the writer that has the same file
-     * open not to overwrite its content, as long as that can wait. ask false, called by the writer: TY_E_BUSY if
-     * another handle asks. */
-    ty_status (*hold)(void *context, ty_file *file, bool ask);
+    /* May be NULL: then no process can follow a heap, and its writer asks nobody before it overwrites content. Locks of
+     * numbers below 2^62, independent of `lock` and `turn`. With TY_HOLD_SHARED and TY_HOLD_EXCLUSIVE this handle has
+     * [first, last] from then on, in that mode; TY_E_BUSY: another handle has some of it, *other is the first of these
+     * numbers that was found, and nothing has changed. TY_HOLD_NONE gives numbers up, as does closing the file.
+     * Exclusive only for files opened for writing. */
+    ty_status (*hold)(void *context, ty_file *file, uint32_t mode, uint64_t first, uint64_t last, uint64_t *other);
     /* May be NULL: then writers beside the lock's owner are not serialised. begin true: waits until no other open
      * handle of the same file has the turn, and takes it; begin false, or closing the file, releases it. The turn is
      * independent of `lock` and `hold`. */

@@ -9,6 +9,7 @@
  *   code.h          addresses of code in such heaps
  *   txn.h           transactions on such heaps
  *   concurrent.h    many writers at once on one heap
+ *   follow.h        readers in other processes, which follow the writer
  *   marks.h         going back to the last snapshot, or to marks
  *   undo.h          undo and redo of changes, across restarts
  *   feed.h          change feeds: committed transactions, for a second copy
@@ -22,6 +23,7 @@
 #include "code.h"
 #include "concurrent.h"
 #include "feed.h"
+#include "follow.h"
 #include "heap.h"
 #include "log.h"
 #include "marks.h"

@@ -386,10 +386,9 @@ public:
         return *this;
     }
     // Ends the section; only in the thread that began it.
-    ~read_section() {
-        if (heap_)
-            ty_read_end(heap_);
-    }
+    ~read_section() { (void)end(); }
+    // The same, for a heap that follows a writer: whether what was read counts (follow.h).
+    result<void> end() noexcept { return result<void>::of(ty_read_end(std::exchange(heap_, nullptr))); }
 
 private:
     explicit read_section(ty_heap *heap) noexcept : heap_(heap) {}
@@ -588,6 +587,14 @@ public:
     // Goes back, or forth, to a mark: ty_return_to.
     result<void> return_to(const char *name, const ty_mark_options *options = nullptr) const {
         return result<void>::of(ty_return_to(heap_, name, options));
+    }
+    // Brings a follower to the newest state, and waits so long for one: ty_refresh. Returns whether it shows another
+    // one.
+    result<bool> refresh(uint32_t wait_ms = 0) const {
+        bool changed = false;
+        if (ty_refresh(heap_, wait_ms, &changed))
+            return error::last();
+        return changed;
     }
     // A new heap in files, with what this one has: ty_branch.
     result<void> branch(const char *path) const { return result<void>::of(ty_branch(heap_, path)); }

@@ -225,9 +225,10 @@ TY_API TY_CHECKED ty_status ty_rebuild(ty_heap **heap, const ty_open_options *op
  * within this thread's own transaction (TY_E_ARGUMENT). Sections of one thread nest; a thread may have sections open on
  * at most 16 heaps (else TY_E_MEMORY). Begin a section before ty_each_block, not in its callback: it would wait for a
  * transaction that waits for the walk. Further errors: TY_E_ARGUMENT (not a transactional heap, or read-only),
- * TY_E_FORKED. Thread-safe; ty_read_end is for the thread that began the section, and does nothing in others. */
+ * TY_E_FORKED. ty_read_end returns TY_OK, but for a heap that follows a writer (follow.h). Thread-safe; ty_read_end is
+ * for the thread that began the section, and does nothing in others. */
 TY_API TY_CHECKED ty_status ty_read_begin(ty_heap *heap);
-TY_API void ty_read_end(ty_heap *heap);
+TY_API ty_status ty_read_end(ty_heap *heap);
 
 /* The same for one object, named by any address that all threads agree on: readers of other objects continue while a
  * transaction changes this one. A transaction locks objects before it changes them and holds the locks until it ends;
@@ -236,7 +237,7 @@ TY_API void ty_read_end(ty_heap *heap);
  * within one (TY_E_ARGUMENT). Errors: TY_E_ARGUMENT, TY_E_MEMORY, TY_E_FORKED. Thread-safe, but for ty_txn_lock_object,
  * which is for the transaction's thread. */
 TY_API TY_CHECKED ty_status ty_object_read_begin(ty_heap *heap, const void *object);
-TY_API void ty_object_read_end(ty_heap *heap, const void *object);
+TY_API ty_status ty_object_read_end(ty_heap *heap, const void *object);
 TY_API TY_CHECKED ty_status ty_txn_lock_object(ty_txn *txn, const void *object);
 
 /* ---- Checks and statistics. */

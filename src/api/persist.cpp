@@ -85,7 +85,7 @@ ty_status check_log_options(const ty_open_options &options, const char *call) {
 }
 
 ty_status check_open_options(const ty_open_options &options, const char *call) {
-    if (ty_status status = check_choice(number_of(options.mode), TY_OPEN_COPY, call, "mode"))
+    if (ty_status status = check_choice(number_of(options.mode), TY_OPEN_FOLLOW, call, "mode"))
         return status;
     if (ty_status status = check_choice(number_of(options.kind), TY_TRANSACTIONAL, call, "kind"))
         return status;
@@ -249,6 +249,13 @@ ty_status ty_run_background_work(ty_heap *heap) {
     if (ty_status status = check_in_files(heap, "checkpoint a heap's batches"))
         return status;
     return txn_work(heap);
+}
+
+ty_status ty_refresh(ty_heap *heap, uint32_t wait_ms, bool *changed) {
+    bool unused = false;
+    if (ty_status status = check_in_files(heap, "refresh a heap"))
+        return status;
+    return txn_refresh(heap, uint64_t{wait_ms} * 1'000'000, changed ? changed : &unused);
 }
 
 ty_status ty_background_work_status(ty_heap *heap) {

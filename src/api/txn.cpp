@@ -237,9 +237,8 @@ ty_status ty_read_begin(ty_heap *heap) {
     return txn_read_begin(heap);
 }
 
-void ty_read_end(ty_heap *heap) {
-    if (heap)
-        txn_read_end(heap);
+ty_status ty_read_end(ty_heap *heap) {
+    return heap ? txn_read_end(heap) : TY_OK;
 }
 
 ty_status ty_object_read_begin(ty_heap *heap, const void *object) {
@@ -248,9 +247,8 @@ ty_status ty_object_read_begin(ty_heap *heap, const void *object) {
     return txn_object_read_begin(heap, object);
 }
 
-void ty_object_read_end(ty_heap *heap, const void *object) {
-    if (heap)
-        txn_object_read_end(heap, object);
+ty_status ty_object_read_end(ty_heap *heap, const void *object) {
+    return heap ? txn_object_read_end(heap, object) : TY_OK;
 }
 
 ty_status ty_txn_lock_object(ty_txn *txn, const void *object) {

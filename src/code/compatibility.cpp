@@ -230,6 +230,9 @@ ty_status code_session::check_history() const {
 }
 
 ty_status code_session::validate_mapped() {
+    if (mode_ == TY_OPEN_FOLLOW)
+        return failure(TY_E_UNSUPPORTED, "follow a mapped heap: its words of code lead to where its writer has it")
+            .remedy("TY_CODE_IGNORED follows it for programs that call nothing there; or pin its code (ty_pin_code)");
     if (knows_all())
         return TY_OK;
     if (ty_status status = check_fixed())

@@ -81,6 +81,14 @@ ty_status heap_note_sites(bool on); // Expected: TY_E_MEMORY
 // Does nothing while sites are not noted. Where memory is short, the block has no site.
 void heap_note_block(const void *block, const void *caller);
 void heap_forget_block(const void *block);
+// A second runtime state of a heap that was attached for reading, to change its blocks while no thread uses it: it
+// stands in the table of addresses in the first one's place until it is detached. Its memory must be writable. Then the
+// first one learns how far the heap is used now.
+ty_status heap_attach_over(ty_heap *heap, const heap_owner &owner, ty_heap **writable);
+void heap_detach_over(ty_heap *heap, ty_heap *writable);
+// The pages of a heap that is attached for reading were replaced.
+void heap_learn_top(ty_heap *heap);
+
 // Calls back for each site of these blocks, by bytes, and for those without a site. state: of the blocks, for the text.
 // Expected: TY_E_MEMORY.
 ty_status heap_report_sites(const ty_block *blocks, size_t count, const char *state, ty_site_callback *callback,

@@ -250,9 +250,11 @@ ty_status txn_free_kept(void *block);
 void *txn_resize_kept(void *block, size_t size);
 ty_status txn_durable(ty_heap *heap, uint64_t lsn, bool wait, bool *durable);
 ty_status txn_read_begin(ty_heap *heap);
-void txn_read_end(ty_heap *heap);
+ty_status txn_read_end(ty_heap *heap);
+// follow.h. wait_ns: for a newer state.
+ty_status txn_refresh(ty_heap *heap, uint64_t wait_ns, bool *changed);
 ty_status txn_object_read_begin(ty_heap *heap, const void *object);
-void txn_object_read_end(ty_heap *heap, const void *object);
+ty_status txn_object_read_end(ty_heap *heap, const void *object);
 ty_status txn_lock_object(ty_txn *txn, const void *object);
 ty_status txn_get_stats(ty_heap *heap, ty_txn_stats *stats);
 // How long commits take, counted while a reader wants it; nothing is counted for a heap without a log. Bucket n counts

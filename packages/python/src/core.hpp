@@ -192,6 +192,7 @@ public:
     ref change_greenlet;                 // whose change has the transaction or step under way, if it is a change's own
     unsigned inner_changes = 0;          // that have ended within a change's own transaction or step
     std::vector<unsigned long> changing; // threads that are within a change, each as often as it is
+    std::uint64_t refreshes = 0;         // of a heap that follows a writer: what was read is of another state then
     std::uint64_t taken_back = 0;        // how often blocks may have gone that nobody released: by rollbacks, closes
     bool automatic = false;              // stores are found by themselves, since arrays are written to
     unsigned fork_number = 0;            // of the process that opened it

@@ -79,7 +79,7 @@ nb::dict open_heap(nb::handle self, const nb::bytes &where, int kind, int mode, 
     report.struct_size = sizeof report;
     call(of, [&] { return ty_open(path.c_str(), &options, &opened, &report); });
     of.self = self.ptr();
-    of.read_only = mode == TY_OPEN_READ_ONLY || mode == TY_OPEN_COPY;
+    of.read_only = mode == TY_OPEN_READ_ONLY || mode == TY_OPEN_COPY || mode == TY_OPEN_FOLLOW;
     of.takes_pickles = option<bool>(given, "pickle", false);
     if (!of.start(opened, option<std::size_t>(given, "undo_bytes", 0))) {
         of.values.reset();

@@ -26,6 +26,7 @@ from ._errors import (
     FormatError,
     HeapFullError,
     HistoryFullError,
+    ExpiredError,
     InDoubtError,
     InputOutputError,
     LiveViewsError,

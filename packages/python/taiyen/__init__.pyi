@@ -21,6 +21,7 @@ from ._errors import (
     FormatError as FormatError,
     HeapFullError as HeapFullError,
     HistoryFullError as HistoryFullError,
+    ExpiredError as ExpiredError,
     InDoubtError as InDoubtError,
     InputOutputError as InputOutputError,
     LiveViewsError as LiveViewsError,

@@ -54,6 +54,7 @@ _IN_PYTHON = {
     "TY_TRANSACTIONAL": "transactional",
     "TY_SNAPSHOT": "snapshot",
     "TY_OPEN_COPY": 'readonly="copy"',
+    "TY_OPEN_FOLLOW": "follow=True",
     "TY_OPEN_READ_ONLY": "readonly=True",
 }  # fmt: skip
 # Not within a path: at a word's begin, and up to its end.
@@ -152,6 +153,10 @@ class InDoubtError(Error, RuntimeError):
     """A prepared transaction was neither committed nor rolled back."""
 
 
+class ExpiredError(Error, RuntimeError):
+    """What a heap that follows a writer has shown was overwritten, and may have been a mixture: read again."""
+
+
 class DeletedError(Error, ReferenceError):
     """What the object stood for was rolled back or undone, or went by a return to a mark, or its record was deleted."""
 
@@ -172,6 +177,6 @@ class HistoryFullError(Error, MemoryError):
 BY_STATUS = {
     1: ArgumentError, 2: HeapFullError, 3: DiskFullError, 4: InputOutputError, 5: NotFoundError, 6: ExistsError,
     7: BusyError, 8: DeniedError, 9: AddressError, 10: FormatError, 11: DamagedError, 12: MismatchError,
-    13: UnsupportedError, 14: ForkedError, 15: InDoubtError, -1: DeletedError, -2: ClosedError, -3: LiveViewsError,
+    13: UnsupportedError, 14: ForkedError, 15: InDoubtError, 16: ExpiredError, -1: DeletedError, -2: ClosedError, -3: LiveViewsError,
     -4: HistoryFullError,
 }  # fmt: skip

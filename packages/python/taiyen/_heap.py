@@ -379,6 +379,17 @@ class Heap(_core.HeapBase):
         """
         self._without_views(self._revert)
 
+    def refresh(self, wait=0):
+        """A heap that was opened with follow=True shows the newest state of its writer, and waits so many seconds for one if
+        there is none. Returns whether it shows another one now.
+
+        Until then nothing that it shows changes. Iterations that were under way end with a RuntimeError; objects that the
+        new state does not have, or not where they were, are gone (DeletedError): look them up again. Other threads go on meanwhile, and see the new state from then on.
+        Errors: LiveViewsError; ExpiredError: the process was stopped, and what it read since the last refresh may have been
+        a mixture; the heap shows the newest state all the same.
+        """
+        return self._without_views(self._refresh, float(wait))
+
     # ---- Arrays.
 
     def array(self, name, shape=None, dtype="f8"):
@@ -452,7 +463,11 @@ class Heap(_core.HeapBase):
         return self._pack(_bytes_of(path), _one_of("codec", codec, _CODECS))
 
 
-def _mode(create, readonly):
+def _mode(create, readonly, follow):
+    if follow:
+        if readonly or create:
+            raise ValueError("follow=True reads a heap that is there: leave readonly and create out")
+        return 5
     if readonly not in (False, True, "copy"):
         raise ValueError('readonly is False, True or "copy"')
     if readonly:
@@ -468,13 +483,15 @@ def _kind_of(kind):
     return _KINDS.get(kind, 0)
 
 
-def open(path, *, kind=None, create=None, readonly=False, mark=None, pickle=False, limit=0, memory=0, undo_bytes=0,
-         **options):  # fmt: skip
+def open(path, *, kind=None, create=None, readonly=False, follow=False, mark=None, pickle=False, limit=0, memory=0,
+         undo_bytes=0, **options):  # fmt: skip
     """Opens the heap at a path, or makes it.
 
     kind      "snapshot" (of a new heap, if nothing is said), "transactional" or "archive"; None: what is there.
     create    None: opens, or creates; False: it must be there (NotFoundError); True: it must not (ExistsError).
     readonly  True: changes no file; "copy": the same, also while another process writes to it: a copy of that moment.
+    follow    True: reads it while another process writes to it, at the state that was newest then, or at the last
+              `Heap.refresh`. Any number of processes can; a change of a page costs each 4 KiB at most.
     mark      with readonly: a durable mark (`Heap.mark`), at which the heap is shown; None: as it is.
     pickle    objects of other types are pickled, and unpickled: for files that you trust. Each look gives a copy: change
               it and store it again.
@@ -515,7 +532,7 @@ def open(path, *, kind=None, create=None, readonly=False, mark=None, pickle=Fals
             raise ValueError("mark is for readonly=True and readonly=\"copy\": at a mark a heap can be read")
         options["mark"] = _mark_name(mark)
     heap = Heap()
-    arguments = _bytes_of(path), _kind_of(kind), _mode(create, readonly), options
+    arguments = _bytes_of(path), _kind_of(kind), _mode(create, readonly, follow), options
     _give_up_parents()
     try:
         heap.report = heap._open(*arguments)

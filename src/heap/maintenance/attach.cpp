@@ -67,19 +67,50 @@ ty_status bad_header(const void *base, const char *what) {
     heap->writable = writable;
     heap->keeps_extents.store(owner.movable && limit_bytes >= kept_limit_min, std::memory_order_relaxed);
     heap->barrier = os::process_barrier_available();
-    heap->top.store(heap->header->top_page, std::memory_order_relaxed);
-    heap->provided = heap->header->top_page == first_user_page ? 0 : heap->header->top_page;
-    heap->described.store(heap->provided, std::memory_order_relaxed);
-    heap->asked.pages = heap->provided;
+    heap_learn_top(heap);
     heap->huge_places = heap->provided == 0 ? 0 : UINT64_MAX; // UINT64_MAX: unknown, for memory that exists already
     heap->soft_pages = heap->hard_pages = UINT64_MAX;
     heap->growth.probe = huge_page_pages; // small at first
     heap->sweep_next = first_user_page;
-    heap->sweep_end = heap->header->top_page;
     heap->memory.zeros.store(heap->header->top_page == first_user_page, std::memory_order_relaxed);
-    heap->memory.used = heap->header->top_page - first_user_page;
     set_tables(heap, limit_bytes);
     set_classes(heap);
+}
+
+ty_status make_heap(void *base, size_t mapped_bytes, const heap_owner &owner, bool writable, ty_heap **made) {
+    if (ty_status status = check_place(base, mapped_bytes); status != TY_OK)
+        return status;
+    const heap_header &header = *static_cast<heap_header *>(base);
+    if (ty_status status = check_header(header, base, mapped_bytes); status != TY_OK)
+        return status;
+    size_t limit_bytes = header.limit_bytes;
+    void *memory;
+    if (ty_status status = os::map_memory(sizeof(ty_heap), os::memory_hint::none, &memory); status != TY_OK)
+        return status;
+    ty_heap *heap = new (memory) ty_heap{};
+    fill_in(heap, base, limit_bytes, owner, writable);
+    if (ty_status status = writable ? make_volatile_tables(heap, limit_bytes / page_bytes) : TY_OK; status != TY_OK) {
+        drop_tables(heap->tables);
+        os::unmap_memory(memory, sizeof(ty_heap));
+        return status;
+    }
+    *made = heap;
+    return TY_OK;
+}
+
+// Under caches_lock.
+void flush_caches(ty_heap *heap) {
+    for (thread_cache *cache = heap->caches; cache != nullptr; cache = cache->next_in_heap)
+        flush_cache(cache, give_up::all);
+    drop_caches(heap);
+}
+
+void drop_heap(ty_heap *heap) {
+    if (heap->cached != nullptr)
+        heap->cached->stop(heap);
+    drop_tables(heap->tables);
+    heap->mover.stop();
+    os::retire_memory(heap, sizeof(ty_heap));
 }
 
 ty_status enter_tables(ty_heap *heap) {
@@ -163,27 +194,44 @@ void point_at_volatile_tables(ty_heap *heap) {
 
 [[gnu::cold]] ty_status heap_attach(void *base, size_t mapped_bytes, const heap_owner &owner, bool writable,
                                     ty_heap **attached) {
-    if (ty_status status = check_place(base, mapped_bytes); status != TY_OK)
+    ty_heap *heap = nullptr;
+    if (ty_status status = make_heap(base, mapped_bytes, owner, writable, &heap); status != TY_OK)
         return status;
-    const heap_header &header = *static_cast<heap_header *>(base);
-    if (ty_status status = check_header(header, base, mapped_bytes); status != TY_OK)
-        return status;
-    size_t limit_bytes = header.limit_bytes;
-    void *memory;
-    if (ty_status status = os::map_memory(sizeof(ty_heap), os::memory_hint::none, &memory); status != TY_OK)
-        return status;
-    ty_heap *heap = new (memory) ty_heap{};
-    fill_in(heap, base, limit_bytes, owner, writable);
-    ty_status status = writable ? make_volatile_tables(heap, limit_bytes / page_bytes) : TY_OK;
-    if (status == TY_OK)
-        status = enter_tables(heap);
-    if (status != TY_OK) {
+    if (ty_status status = enter_tables(heap); status != TY_OK) {
         drop_tables(heap->tables);
-        os::unmap_memory(memory, sizeof(ty_heap));
+        os::unmap_memory(heap, sizeof(ty_heap));
         return status;
     }
     *attached = heap;
     return TY_OK;
+}
+
+ty_status heap_attach_over(ty_heap *heap, const heap_owner &owner, ty_heap **writable) {
+    if (ty_status status = make_heap(heap->base, heap->limit_bytes, owner, true, writable); status != TY_OK)
+        return status;
+    os::lock_guard guard(caches_lock);
+    address_table_replace(heap, *writable);
+    return TY_OK;
+}
+
+void heap_detach_over(ty_heap *heap, ty_heap *writable) {
+    {
+        os::lock_guard guard(caches_lock);
+        flush_caches(writable);
+        address_table_replace(writable, heap);
+    }
+    drop_heap(writable);
+    heap_learn_top(heap);
+}
+
+[[gnu::cold]] void heap_learn_top(ty_heap *heap) {
+    const uint64_t top = heap->header->top_page;
+    heap->top.store(top, std::memory_order_relaxed);
+    heap->provided = top == first_user_page ? 0 : top;
+    heap->described.store(heap->provided, std::memory_order_relaxed);
+    heap->asked.pages = heap->provided;
+    heap->sweep_end = top;
+    heap->memory.used = top - first_user_page;
 }
 
 bool heap_has_checks(const ty_heap *heap) {
@@ -202,20 +250,14 @@ void heap_finish_checks(ty_heap *heap) {
 [[gnu::cold]] void heap_detach(ty_heap *heap) {
     {
         os::lock_guard guard(caches_lock);
-        for (thread_cache *cache = heap->caches; cache != nullptr; cache = cache->next_in_heap)
-            flush_cache(cache, give_up::all);
-        drop_caches(heap);
+        flush_caches(heap);
         address_table_remove(heap);
     }
     if (heap->marks != nullptr)
         heap->marks->release(heap->marks);
     if (heap->checks != nullptr)
         heap->checks->calls->stop(heap);
-    if (heap->cached != nullptr)
-        heap->cached->stop(heap);
-    drop_tables(heap->tables);
-    heap->mover.stop();
-    os::retire_memory(heap, sizeof(ty_heap));
+    drop_heap(heap);
 }
 
 bool heap_is_open(const ty_heap *heap) {

@@ -80,6 +80,11 @@ ty_status address_table_extend(ty_heap *heap, uint64_t limit_bytes) {
     heap_slots[heap->slot].store(nullptr, std::memory_order_release);
 }
 
+void address_table_replace(const ty_heap *heap, ty_heap *by) {
+    by->slot = heap->slot;
+    heap_slots[by->slot].store(by, std::memory_order_release);
+}
+
 void heap_look_at_owner(const void *address, size_t bytes, void (*look)(const heap_image *image, void *context),
                         void *context) {
     os::lock_guard guard(caches_lock);

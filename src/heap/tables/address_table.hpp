@@ -31,5 +31,7 @@ ty_status address_table_add(ty_heap *heap);
 // Adds granules after the range, when the limit grows to limit_bytes. Under caches_lock.
 ty_status address_table_extend(ty_heap *heap, uint64_t limit_bytes);
 void address_table_remove(ty_heap *heap);
+// `by` stands in the place of heap, whose memory it has.
+void address_table_replace(const ty_heap *heap, ty_heap *by);
 
 } // namespace taiyen

@@ -52,9 +52,10 @@ constexpr status_words words[] = {
     {"TY_E_UNSUPPORTED", "it is not supported here"},
     {"TY_E_FORKED", "it is the parent process's"},
     {"TY_E_IN_DOUBT", "it is in doubt"},
+    {"TY_E_EXPIRED", "it has expired"},
 };
 constexpr size_t status_count = sizeof words / sizeof words[0];
-static_assert(status_count == TY_E_IN_DOUBT + 1);
+static_assert(status_count == TY_E_EXPIRED + 1);
 
 // Thread-safe, and untranslated, so that no locale data is loaded.
 void describe_errno(int error, char *reason, size_t bytes) {

@@ -42,7 +42,7 @@ void direct_close(void *, ty_file *file);
 // ---- file_locks.cpp: functions of the storage table, and what others do for a lock
 ty_status direct_lock(void *, ty_file *file, bool exclusive);
 ty_status direct_check_lock(void *, ty_file *file);
-ty_status direct_hold(void *, ty_file *file, bool ask);
+ty_status direct_hold(void *, ty_file *file, uint32_t mode, uint64_t first, uint64_t last, uint64_t *other);
 ty_status direct_turn(void *, ty_file *file, bool begin);
 void give_up_lock(ty_file &file, bool is_open); // of a locked file; is_open: its descriptor is still its own
 

@@ -96,8 +96,9 @@ ty_status note_opening(const char *operation, ty_file *file) {
     return TY_OK;
 }
 
-// A lock covers all bytes before hold_offset; a hold and a turn are one byte each: no file is that long.
-constexpr off_t hold_offset = off_t{1} << 62, turn_offset = hold_offset + 1;
+// A lock covers all bytes before turn_offset; a turn is one byte, and so is each number that is held: no file is that
+// long.
+constexpr off_t hold_offset = off_t{1} << 62, turn_offset = hold_offset - 1;
 
 struct flock range_of(short type, off_t start, off_t bytes) {
     struct flock range {};
@@ -112,7 +113,7 @@ struct flock range_of(short type, off_t start, off_t bytes) {
 
 ty_status direct_lock(void *, ty_file *file, bool exclusive) {
     constexpr const char *operation = "lock the file";
-    struct flock range = range_of(exclusive ? F_WRLCK : F_RDLCK, 0, hold_offset);
+    struct flock range = range_of(exclusive ? F_WRLCK : F_RDLCK, 0, turn_offset);
     if (exclusive && !file->writable)
         return failure(TY_E_PERMISSION, "lock a file opened for reading exclusively").at(file->path());
     if (ty_status status = check_ours(operation, file))
@@ -135,26 +136,36 @@ ty_status direct_check_lock(void *, ty_file *file) {
     constexpr const char *operation = "see whether the file is locked";
     if (ty_status status = check_ours(operation, file))
         return status;
-    struct flock range = range_of(F_RDLCK, 0, hold_offset);
+    struct flock range = range_of(F_RDLCK, 0, turn_offset);
     if (sys::fcntl(file->fd, F_OFD_GETLK, &range) != 0)
         return errno == EINVAL || errno == ENOLCK ? unsupported(operation, file->path(), UINT64_MAX, errno)
                                                   : file_failure(operation, file->path(), UINT64_MAX, errno);
     return range.l_type == F_UNLCK ? TY_OK : failure(TY_E_BUSY, operation).at(file->path());
 }
 
-ty_status direct_hold(void *, ty_file *file, bool ask) {
-    constexpr const char *operation = "ask that the file stays as it is";
+ty_status direct_hold(void *, ty_file *file, uint32_t mode, uint64_t first, uint64_t last, uint64_t *other) {
+    constexpr const char *operation = "hold numbers of the file";
+    constexpr short types[] = {F_UNLCK, F_RDLCK, F_WRLCK};
+    if (mode >= sizeof types / sizeof *types || first > last || last >= static_cast<uint64_t>(hold_offset))
+        return failure(TY_E_ARGUMENT, operation).at(file->path());
     if (ty_status status = check_ours(operation, file))
         return status;
-    if (ty_status status = ask ? note_opening(operation, file) : TY_OK)
+    if (ty_status status = mode != TY_HOLD_NONE ? note_opening(operation, file) : TY_OK)
         return status;
-    struct flock range = range_of(ask ? F_RDLCK : F_WRLCK, hold_offset, 1);
-    if (sys::fcntl(file->fd, ask ? F_OFD_SETLK : F_OFD_GETLK, &range) != 0)
+    const auto bytes = static_cast<off_t>(last - first + 1);
+    struct flock range = range_of(types[mode], hold_offset + static_cast<off_t>(first), bytes);
+    if (sys::fcntl(file->fd, F_OFD_SETLK, &range) == 0)
+        return TY_OK;
+    if (errno != EAGAIN && errno != EACCES)
         return errno == EINVAL || errno == ENOLCK ? unsupported(operation, file->path(), UINT64_MAX, errno)
                                                   : file_failure(operation, file->path(), UINT64_MAX, errno);
-    if (ask || range.l_type == F_UNLCK)
-        return TY_OK;
-    return failure(TY_E_BUSY, "write over what the file holds: somebody copies it").at(file->path());
+    // Whoever had it may have given it up since.
+    const bool found = sys::fcntl(file->fd, F_OFD_GETLK, &range) == 0 && range.l_type != F_UNLCK;
+    *other = found && range.l_start > hold_offset + static_cast<off_t>(first)
+                 ? static_cast<uint64_t>(range.l_start - hold_offset)
+                 : first;
+    return failure(TY_E_BUSY, "%s: another handle has number %llu", operation, (unsigned long long)*other)
+        .at(file->path());
 }
 
 ty_status direct_turn(void *, ty_file *file, bool begin) {

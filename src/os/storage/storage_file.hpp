@@ -100,8 +100,9 @@ struct storage_file {
     ty_status protect(const storage_file &like) const {
         return storage->protect ? os::call_whole(storage->protect, storage->context, file, like.file) : TY_OK;
     }
-    ty_status hold(bool ask) const {
-        return storage->hold ? os::call_whole(storage->hold, storage->context, file, ask) : TY_OK;
+    bool can_be_held() const { return storage->hold != nullptr; }
+    ty_status hold(uint32_t mode, uint64_t first, uint64_t last, uint64_t *other) const {
+        return can_be_held() ? os::call_whole(storage->hold, storage->context, file, mode, first, last, other) : TY_OK;
     }
     ty_status turn(bool begin) const {
         return storage->turn ? os::call_whole(storage->turn, storage->context, file, begin) : TY_OK;

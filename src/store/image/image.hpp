@@ -11,7 +11,7 @@
 namespace taiyen {
 
 inline bool opens_for_reading(ty_open_mode mode) {
-    return mode == TY_OPEN_READ_ONLY || mode == TY_OPEN_COPY;
+    return mode == TY_OPEN_READ_ONLY || mode == TY_OPEN_COPY || mode == TY_OPEN_FOLLOW;
 }
 
 // What an open writes about the log into the header.
@@ -228,6 +228,45 @@ ty_status image_copy_unchanged(image_copy &copy, bool *same);
 // When it returns, what was read of the journal is durable: until then it may not have reached the disk.
 ty_status image_copy_make_durable(image_copy &copy);
 void image_copy_end(image_copy *copy);
+// What is read while it is written may look damaged, cut short or missing.
+inline bool may_pass(ty_status status) {
+    return status == TY_E_DAMAGED || status == TY_E_MISMATCH || status == TY_E_NOT_FOUND || status == TY_E_FORMAT ||
+           status == TY_E_IO;
+}
+
+// ---- Followers (opening/follow.cpp): heaps that were opened with TY_OPEN_FOLLOW. image_follow_look and
+// image_follow_keep_up may run beside threads that read the heap; during the others no thread does. One call at a time.
+//
+// I28: a follower's memory is one epoch that was durable, or complete and then flushed; what it does not have in
+// private
+//      copies the image shows as it was at that epoch, as the follower holds it (I27). A state in which that may have
+//      ended, is never left without TY_E_EXPIRED or a failure.
+struct follow_look {
+    bool newer;       // there is a newer snapshot than the one shown
+    bool expired;     // the memory may be a mixture
+    bool reopened;    // another open has the heap, or what led here cannot be followed: image_follow_load is needed
+    bool superfluous; // image_follow_refresh would drop private copies
+    uint64_t lsn;     // of the newest snapshot
+};
+ty_status image_follow_is_expired(ty_heap *heap, bool *expired);
+// What the open found, where nothing was loaded since; as image_follow_load.
+void image_follow_loaded(ty_heap *heap, image_log *log);
+void image_follow_lose(ty_heap *heap); // the memory is a mixture, until it is loaded
+ty_status image_follow_look(ty_heap *heap, follow_look *look);
+// Makes private copies of what the writer is about to overwrite.
+ty_status image_follow_keep_up(ty_heap *heap);
+// Brings the memory to the newest snapshot that image_follow_look found.
+ty_status image_follow_refresh(ty_heap *heap);
+// The same from the files, whatever memory has: costs as much as the private copies that this drops. *log: where to go
+// on in the log.
+ty_status image_follow_load(ty_heap *heap, image_log *log);
+// The memory may be changed in between, through `writable`.
+ty_status image_follow_begin_change(ty_heap *heap, ty_heap **writable);
+void image_follow_end_change(ty_heap *heap, ty_heap *writable, bool whole); // not whole: it was changed in part
+// How many private copies of pages in batches there are, if the image has a newer snapshot by now: a load would drop
+// them, and what records changed. Else 0.
+uint64_t image_follow_superfluous(ty_heap *heap);
+
 bool image_is_read_only(ty_heap *heap);   // of a heap in files, as the next
 ty_code image_code_option(ty_heap *heap); // of its open
 // Refuses what a forked child or a reader must not do; does nothing for a heap without an image.

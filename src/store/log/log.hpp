@@ -83,6 +83,10 @@ struct log_reader {
     bool read_ahead = false;
     // The log is being written to: what seems to be missing may have been written since.
     bool in_use = false;
+    // In use: the reading ends where no frame follows, and does not look for later ones. So it is quick, and a frame
+    // that is missing or damaged looks like one that is not written yet: the caller must learn otherwise (from a newer
+    // snapshot) that there is more.
+    bool brief = false;
     // Called after a frame: a reading could begin here whose snapshot holds everything passed on so far. NULL: not
     // wanted.
     ty_status (*frame)(void *context, const log_positions &here) = nullptr;

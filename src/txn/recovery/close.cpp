@@ -1,6 +1,6 @@
 // Closing, discarding and rebuilding heaps.
 #include "../transactions/transactions.hpp"
-#include "open_steps.hpp"
+#include "follow.hpp"
 
 #include <cstdlib>
 
@@ -84,8 +84,10 @@ ty_status txn_close(ty_heap *heap) {
     if (rt && rt->log && !rt->txn_forked())
         return close_with_log(*rt);
     const bool reads = rt && !rt->log && rt->opened.load(std::memory_order_relaxed);
-    if (reads)
+    if (reads) {
         runtime_shut(*rt);
+        follow_stop_thread(*rt);
+    }
     ty_status status = image_close(heap, nullptr); // read-only, or forked and refused
     if (rt && !status) {
         rt->heap = nullptr;

@@ -12,8 +12,7 @@ namespace {
 // Each round reads what has changed since the one before. Meanwhile a writer does not checkpoint to the image, unless
 // much waits in its journal, or it ends; so a few rounds suffice.
 constexpr uint64_t longest_ns = 30'000'000'000; // then no further round is begun
-// What is read while it is written may look damaged, cut short or missing. If it looks so repeatedly, though nothing
-// has changed, and for as long as closing the heap may take, it is so.
+// What looks damaged repeatedly, though nothing has changed, and for as long as closing the heap may take, is so.
 constexpr unsigned refusals_max = 12;
 constexpr uint64_t first_pause_ns = 1'000'000; // doubled each time
 
@@ -67,10 +66,6 @@ private:
         return image_copy_begin(resolved_, options_, copies_, &image_);
     }
 
-    static bool may_pass(ty_status status) {
-        return status == TY_E_DAMAGED || status == TY_E_MISMATCH || status == TY_E_NOT_FOUND || status == TY_E_FORMAT ||
-               status == TY_E_IO;
-    }
     static void pause(uint64_t ns) { // the writer does not know whom to wake
         static const std::atomic<uint32_t> nobody_wakes{0};
         os::wait_on(nobody_wakes, 0, ns);

@@ -1,6 +1,6 @@
 // Opening heaps of every kind that has files: those with a log are replayed to its end. docs/design/txn.md, "Open,
 // attach, detach, close".
-#include "opening.hpp"
+#include "follow.hpp"
 
 #include <algorithm>
 #include <cstdio>
@@ -124,7 +124,7 @@ ty_status find_log(heap_opening &state, const image_log &recorded, image_log_cho
     if (is_to_be_reshaped(state))
         return reshape_log(state, recorded, choice);
     state.detaches = state.options.kind == TY_SNAPSHOT && !state.read_only();
-    if ((status = replay_scan(state.location, state.identity, state.from, recorded, state.threads(), &state.plan)))
+    if ((status = replay_scan(state.location, state.identity, state.from, recorded, {state.threads()}, &state.plan)))
         return status;
     if (ty_status resolves = state.read_only() ? TY_OK : check_can_resolve(state))
         return resolves;
@@ -155,6 +155,8 @@ ty_status check_log(void *context, const image_log &recorded, bool created, imag
     state.from = recorded.redo_point;
     if (ty_status status = check_may_detach(state))
         return status;
+    if (state.follows()) // its log is read beside the writer
+        return TY_OK;
     if (recorded.log_identity)
         return find_log(state, recorded, choice);
     if (!created && !fault("image_from_before_its_log_accepted"))
@@ -321,6 +323,8 @@ ty_status start(void *context, ty_heap *heap) {
         return TY_E_MEMORY;
     if (ty_status status = make_parts(*rt))
         return status;
+    if (state.follows())
+        return TY_OK;
     if (ty_status status = reservations_recover(*rt))
         return status;
     if (state.read_only() || !replay_takes_snapshots(*rt, state.plan))
@@ -341,9 +345,29 @@ ty_status validate_heap(void *context, ty_heap *heap) {
     return state.validator->validate(state.validator->context, heap);
 }
 
+ty_status finish_follower(heap_opening &state, ty_heap **heap) {
+    if (image_kind(*heap) == TY_TRANSACTIONAL)
+        if (ty_status status = image_freeze(heap))
+            return status;
+    txn_runtime *rt = runtime_of(*heap);
+    if (!rt) { // of a snapshot heap, for its read sections
+        if (!(rt = runtime_create(state, *heap)))
+            return TY_E_MEMORY;
+        if (ty_status status = make_parts(*rt))
+            return status;
+    }
+    rt->heap = *heap;
+    if (ty_status status = follow_begin(state, *heap, *rt))
+        return status;
+    state.replayed = true;
+    return validate_heap(&state, *heap);
+}
+
 // From the result of the image's open to a heap that can be used.
 ty_status finish_open(heap_opening &state, ty_heap **heap) {
     txn_runtime &rt = *runtime_of(*heap);
+    if (state.follows())
+        return finish_follower(state, heap);
     if (!state.replayed) {
         if (ty_status status = replay(state, rt))
             return status;
@@ -457,6 +481,7 @@ txn_runtime *runtime_of(ty_heap *heap) {
 void runtime_destroy(txn_runtime &rt) {
     runtime_shut(rt);
     bool forked = rt.txn_forked(); // threads and locks are the parent's
+    follow_end(rt);
     thread_ends_remove(rt);
     if (!forked) {
         snapshots_stop(rt);
@@ -491,7 +516,9 @@ ty_status open_resolved(heap_opening &state, ty_heap **heap, ty_report *report) 
     ty_report filled{};
     ty_heap *opened = nullptr;
     ty_status status = image_open(state.heap_path, state.options, &hook, &opened, &filled);
-    if (!status && image_kind(opened) == TY_TRANSACTIONAL) {
+    if (!status && state.follows() && image_kind(opened) == TY_SNAPSHOT) {
+        status = finish_follower(state, &opened);
+    } else if (!status && image_kind(opened) == TY_TRANSACTIONAL) {
         status = finish_open(state, &opened);
         if (!status)
             add_to_report(state, opened, filled);
@@ -562,6 +589,25 @@ ty_status open_copy(const char *path, const ty_open_options &given, ty_heap **he
     return status;
 }
 
+// What is read while it is written may look damaged, cut short or missing: a refusal counts if it repeats.
+ty_status open_followed(const char *path, const ty_open_options &options, ty_heap **heap, ty_report *report,
+                        const open_validator *validator) {
+    constexpr unsigned tries_max = 12;
+    const std::atomic<uint32_t> nobody_wakes{0};
+    if (options.log || options.mark)
+        return failure(TY_E_ARGUMENT, "follow a heap with the option %s", options.log ? "log" : "mark")
+            .at(path)
+            .remedy("%s", options.log ? "a log that the program keeps cannot be followed: open a copy of closed files"
+                                      : "leave it out, or open the mark with TY_OPEN_READ_ONLY or TY_OPEN_COPY");
+    for (unsigned tries = 0;; ++tries) {
+        const ty_status status = open_heap_files(path, options, heap, report, validator);
+        const bool passes = status == TY_E_BUSY || (may_pass(status) && status != TY_E_NOT_FOUND);
+        if (!passes || tries == tries_max)
+            return status;
+        os::wait_on(nobody_wakes, 0, uint64_t{250'000} << tries);
+    }
+}
+
 } // namespace
 
 ty_status txn_look_at_files(const char *path, const ty_open_options &options,
@@ -583,8 +629,10 @@ ty_status txn_open(const char *path, const ty_open_options &given, ty_heap **hea
     ty_open_options options = given;
     if (!options.storage)
         options.storage = ty_storage_default();
-    return options.mode == TY_OPEN_COPY ? open_copy(path, options, heap, report, validator)
-                                        : open_heap_files(path, options, heap, report, validator);
+    if (options.mode == TY_OPEN_COPY)
+        return open_copy(path, options, heap, report, validator);
+    return options.mode == TY_OPEN_FOLLOW ? open_followed(path, options, heap, report, validator)
+                                          : open_heap_files(path, options, heap, report, validator);
 }
 
 } // namespace taiyen

@@ -99,8 +99,16 @@ private:
     uint32_t count_ = 0;
 };
 
+// How a log is read; as log_reader says.
+struct replay_reading {
+    bool threads = false;
+    bool in_use = false;
+    bool brief = false;
+    uint64_t up_to = UINT64_MAX;
+};
 // What a scan of the whole log finds, before anything is changed.
 struct replay_plan {
+    replay_reading how;
     log_contents contents;
     held_records held; // at the end
     uint64_t in_doubt; // the LSN of the last record, if it is a prepared one; else 0
@@ -115,7 +123,7 @@ struct replay_plan {
 inline uint64_t replay_helper_min_bytes = uint64_t{256} << 10;
 // Does not change the heap's memory, if it is there already; may copy pages of it.
 ty_status replay_scan(const log_location &location, const log_identity &identity, const log_positions &from,
-                      const image_log &recorded, bool threads, replay_plan *plan);
+                      const image_log &recorded, const replay_reading &how, replay_plan *plan);
 // TY_E_MEMORY if the pages that records write to are more than memory may hold: for a heap that is opened for reading.
 ty_status replay_check_fits(const log_location &location, const replay_plan &plan);
 // Whether memory has no room for all pages that records write to: then snapshots are taken on the way.

@@ -45,6 +45,7 @@ struct heap_opening {
     uint64_t replay_ns = 0;
 
     bool read_only() const { return opens_for_reading(options.mode); }
+    bool follows() const { return options.mode == TY_OPEN_FOLLOW; }
     bool threads() const { return options.background == TY_BACKGROUND_THREAD; }
     ~heap_opening() {
         plan.records.destroy();

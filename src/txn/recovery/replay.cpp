@@ -116,6 +116,13 @@ struct record_reader {
     }
 };
 
+log_reader log_reader_of(const replay_reading &how, log_reader reader) {
+    reader.in_use = how.in_use;
+    reader.brief = how.brief;
+    reader.up_to = how.up_to;
+    return reader;
+}
+
 struct log_source {
     const log_location &location;
     const log_identity &identity;
@@ -125,8 +132,8 @@ struct log_source {
 ty_status replay_again(record_reader &reader, const log_source &source, const log_reader &how,
                        const replay_plan &plan) {
     log_contents contents{};
-    ty_status status =
-        log_scan(*source.location.sink, source.location.path, source.identity, source.from, how, &contents);
+    ty_status status = log_scan(*source.location.sink, source.location.path, source.identity, source.from,
+                                log_reader_of(plan.how, how), &contents);
     if (!status && !(contents.end == plan.contents.end))
         return failure(TY_E_IO, "replay the log: it reads as another than a moment ago")
             .at(source.location.path)
@@ -147,7 +154,11 @@ public:
     stage_reader &operator=(const stage_reader &) = delete;
 
     ty_status create() { return stage_.pages.create(heap_limit(rt_.heap) / os::page_bytes, false, nullptr, 0); }
-    log_reader how() { return {this, record, &plan_.contents.end, rt_.threads, false, frame}; }
+    log_reader how() {
+        log_reader reader{this, record, &plan_.contents.end, rt_.threads};
+        reader.frame = frame;
+        return reader;
+    }
 
 private:
     static ty_status record(void *context, const log_record &one) {
@@ -305,17 +316,19 @@ ty_status held_records::hold(const log_record &record, bool copies) {
 }
 
 ty_status replay_scan(const log_location &location, const log_identity &identity, const log_positions &from,
-                      const image_log &recorded, bool threads, replay_plan *plan) {
+                      const image_log &recorded, const replay_reading &how, replay_plan *plan) {
+    plan->how = how;
     uint64_t pages = recorded.limit_bytes / os::page_bytes;
     char *memory = recorded.heap ? static_cast<char *>(heap_base(recorded.heap)) : nullptr;
     uint64_t used_pages = recorded.heap ? heap_used_bytes(recorded.heap) / os::page_bytes : 0;
     uint64_t most_pages = recorded.heap ? image_copies_allowed(recorded.heap) / os::page_bytes : 0;
-    if (ty_status status = plan->pages.create(pages, threads, memory, used_pages, most_pages))
+    if (ty_status status = plan->pages.create(pages, how.threads, memory, used_pages, most_pages))
         return status;
     plan->records.create();
     record_check check{plan, location.path, {heap_header_pages * words_per_page, pages * words_per_page}};
-    ty_status status = log_scan(*location.sink, location.path, identity, from,
-                                {&check, record_check::record, nullptr, threads}, &plan->contents);
+    ty_status status =
+        log_scan(*location.sink, location.path, identity, from,
+                 log_reader_of(how, {&check, record_check::record, nullptr, how.threads}), &plan->contents);
     plan->pages.stop(); // the memory is unmapped if the open fails
     plan->in_doubt = check.order.in_doubt() ? plan->held.at(plan->held.count() - 1).lsn : 0;
     return status;

@@ -97,6 +97,13 @@ void leave_rwlock(txn_runtime &rt, fair_rwlock &rwlock) {
     rwlock.unlock_shared();
 }
 
+// Whether what was read counts: asked before a follower shows another state.
+ty_status leave_read(txn_runtime &rt, fair_rwlock &rwlock) {
+    const ty_status status = rt.follower != nullptr ? follower_check(rt) : TY_OK;
+    leave_rwlock(rt, rwlock);
+    return status;
+}
+
 // Registers the thread's section that open_section found.
 void keep_section(txn_runtime *rt, section *s) {
     if (s == &sections[section_count]) {
@@ -158,13 +165,13 @@ ty_status txn_read_begin(ty_heap *heap) {
     return TY_OK;
 }
 
-void txn_read_end(ty_heap *heap) {
+ty_status txn_read_end(ty_heap *heap) {
     txn_runtime *rt = runtime_of(heap);
     section *s = rt != nullptr ? find_section(*rt) : nullptr;
     if (s == nullptr || s->depth == 0 || --s->depth != 0)
-        return;
+        return TY_OK;
     drop_if_over(s);
-    leave_rwlock(*rt, rt->rwlock);
+    return leave_read(*rt, rt->rwlock);
 }
 
 ty_status txn_object_read_begin(ty_heap *heap, const void *object) {
@@ -184,15 +191,15 @@ ty_status txn_object_read_begin(ty_heap *heap, const void *object) {
     return TY_OK;
 }
 
-void txn_object_read_end(ty_heap *heap, const void *object) {
+ty_status txn_object_read_end(ty_heap *heap, const void *object) {
     txn_runtime *rt = runtime_of(heap);
     section *s = rt != nullptr ? find_section(*rt) : nullptr;
     if (s == nullptr || s->object != &rt->objects->of(object))
-        return;
+        return TY_OK;
     fair_rwlock *rwlock = s->object;
     s->object = nullptr;
     drop_if_over(s);
-    leave_rwlock(*rt, *rwlock);
+    return leave_read(*rt, *rwlock);
 }
 
 ty_status txn_lock_object(ty_txn *txn, const void *object) {

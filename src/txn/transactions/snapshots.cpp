@@ -366,6 +366,8 @@ void txn_evict_copies(ty_heap *heap) {
 
 ty_status txn_work(ty_heap *heap) {
     txn_runtime *rt = runtime_of(heap);
+    if (rt && rt->follower)
+        return follower_keep_up(*rt);
     if (!rt || !rt->log || rt->txn_forked())
         return image_work(heap);
     snapshot_service &s = *rt->snapshots;

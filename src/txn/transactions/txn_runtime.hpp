@@ -102,6 +102,8 @@ struct txn_runtime : thread_end_watcher {
         poisoned; // memory holds a part of a transaction; or distributed transactions that may be in no log
     std::atomic<uint64_t> unlogged; // transactions after the log's last one that are in memory alone
 
+    struct follower *follower; // recovery/follow.cpp; NULL: it follows no writer
+
     // For a heap that is open for reading: what it holds.
     struct {
         log_identity identity;
@@ -159,6 +161,11 @@ inline void others_go_on(txn_runtime &rt) {
 }
 // A thread within a transaction of a concurrent heap would wait for itself. call completes "cannot ...".
 ty_status refuse_within(const txn_runtime &rt, const char *call);
+
+// ---- recovery/follow.cpp
+// TY_E_EXPIRED: what was read may be a mixture. TY_OK for a heap that follows nobody.
+ty_status follower_check(const txn_runtime &rt);
+ty_status follower_keep_up(const txn_runtime &rt); // what its thread does
 
 // ---- readers.cpp
 // Between the two no thread reads an object. With the reader-writer lock held, and in no section. no_wait: false if one

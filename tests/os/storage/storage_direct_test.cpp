@@ -77,23 +77,42 @@ TEST_F(storage_direct, the_table_is_whole) {
         EXPECT_NE(words[i], nullptr) << i;
 }
 
-// Whoever asks keeps nobody from anything, and is heard until the file is closed.
-TEST_F(storage_direct, a_hold_is_heard_by_the_writer) {
+// Numbers are held apart from the lock of the file, and from its turn.
+TEST_F(storage_direct, numbers_are_held) {
     const std::string path = folder.file("a.ty");
     ty_file *writer = make(path, 1, 'x'), *readers[2] = {};
+    constexpr uint64_t top = (uint64_t{1} << 62) - 1;
+    uint64_t other = 0;
+    const auto hold = [this, &other](ty_file *file, uint32_t mode, uint64_t first, uint64_t last) {
+        return disk.hold(disk.context, file, mode, first, last, &other);
+    };
     ASSERT_EQ(TY_OK, disk.lock(disk.context, writer, true));
+    ASSERT_EQ(TY_OK, disk.turn(disk.context, writer, true));
     for (ty_file *&reader : readers) {
         ASSERT_EQ(TY_OK, open(path, 0, &reader));
         EXPECT_EQ(TY_E_BUSY, disk.lock(disk.context, reader, false));
-        ASSERT_EQ(TY_OK, disk.hold(disk.context, reader, true)) << ty_error_text();
     }
-    EXPECT_EQ(TY_E_BUSY, disk.hold(disk.context, writer, false));
+    ASSERT_EQ(TY_OK, hold(readers[0], TY_HOLD_SHARED, 7, 7)) << ty_error_text();
+    ASSERT_EQ(TY_OK, hold(readers[1], TY_HOLD_SHARED, 7, 7)) << ty_error_text();
+    ASSERT_EQ(TY_OK, hold(readers[1], TY_HOLD_SHARED, top, top)) << ty_error_text();
+    EXPECT_EQ(TY_E_BUSY, hold(writer, TY_HOLD_EXCLUSIVE, 0, 7));
+    EXPECT_EQ(7u, other);
+    EXPECT_EQ(TY_OK, hold(writer, TY_HOLD_EXCLUSIVE, 0, 6)) << ty_error_text();
+    EXPECT_EQ(TY_E_BUSY, hold(readers[0], TY_HOLD_SHARED, 5, 5));
+    EXPECT_EQ(TY_E_BUSY, hold(writer, TY_HOLD_EXCLUSIVE, 8, top));
+    EXPECT_EQ(top, other);
+    EXPECT_EQ(TY_OK, hold(writer, TY_HOLD_NONE, 0, top));
+    EXPECT_EQ(TY_OK, hold(readers[0], TY_HOLD_SHARED, 5, 5)) << ty_error_text();
+    EXPECT_EQ(TY_OK, hold(readers[0], TY_HOLD_NONE, 7, 7));
     aligned_buffer buffer(block);
     EXPECT_EQ(TY_OK, write(writer, 0, buffer.data, block));
-    close(readers[0]);
-    EXPECT_EQ(TY_E_BUSY, disk.hold(disk.context, writer, false));
     close(readers[1]);
-    EXPECT_EQ(TY_OK, disk.hold(disk.context, writer, false)) << ty_error_text();
+    EXPECT_EQ(TY_E_BUSY, hold(writer, TY_HOLD_EXCLUSIVE, 0, top));
+    EXPECT_EQ(5u, other);
+    close(readers[0]);
+    EXPECT_EQ(TY_OK, hold(writer, TY_HOLD_EXCLUSIVE, 0, top)) << ty_error_text();
+    EXPECT_EQ(TY_E_ARGUMENT, hold(writer, TY_HOLD_EXCLUSIVE, 0, top + 1));
+    EXPECT_EQ(TY_E_ARGUMENT, hold(writer, 3, 0, 0));
     close(writer);
 }
 

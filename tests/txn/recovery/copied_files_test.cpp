@@ -2,6 +2,7 @@
 // whatever the writer does between any two reads of the one who copies.
 // Method: a storage whose reads count. At one of them, each in turn, the writer (in the same process, with the storage
 // of its own) commits, takes snapshots and checkpoints them. The copies are opened once the writer is gone.
+#include "src/store/image/files/files.hpp"
 #include "src/txn/recovery/open_steps.hpp"
 #include "tests/os/temporary_folder.hpp"
 #include "tests/txn/support.hpp"
@@ -215,7 +216,7 @@ TEST(held_image, waits_for_who_copies) {
     ASSERT_OK(ty_read_info(path.c_str(), nullptr, &before));
     storage_file reader{ty_storage_default()};
     ASSERT_OK(reader.open(path.c_str(), 0));
-    ASSERT_OK(reader.hold(true));
+    ask_to_put_off(reader);
     for (*number = 1; *number <= 100; ++*number)
         ASSERT_OK(ty_snapshot(heap));
     ASSERT_OK(ty_read_info(path.c_str(), nullptr, &info));

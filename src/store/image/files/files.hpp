@@ -3,6 +3,7 @@
 
 #include "checksum.hpp"
 #include "headers.hpp"
+#include "holds.hpp"
 #include "image_layout.hpp"
 #include "journal.hpp"
 #include "marks_file.hpp"

@@ -149,8 +149,7 @@ ty_status read_slots(const storage_file &image, both_slots *found) {
 bool reserved_set(const image_header &header) {
     static constexpr uint8_t zeros[sizeof header.reserved + sizeof header.log_more] = {};
     const uint32_t more = header.log_streams ? header.log_streams - 1 : 0;
-    return header.reserved_1 || memcmp(header.reserved, zeros, sizeof header.reserved) ||
-           (!header.log_streams && header.log_first_lsn) ||
+    return memcmp(header.reserved, zeros, sizeof header.reserved) || (!header.log_streams && header.log_first_lsn) ||
            memcmp(header.log_more + more, zeros, (log_streams_max - 1 - more) * sizeof(stream_position));
 }
 

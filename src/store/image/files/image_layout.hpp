@@ -36,6 +36,22 @@ struct side_record_slot {
 };
 static_assert(sizeof(side_record_slot) == 1072);
 
+// What the writer tells followers (holds.hpp), in the block after the side records. Only a running process needs it: it
+// is not flushed.
+inline constexpr uint64_t followers_magic = 0x6f666e6579696154; // "Taiyenfo"
+inline constexpr uint64_t followers_offset = side_record_offset(2, 0);
+struct followers_block {
+    uint64_t magic;
+    uint8_t heap_identity[16];
+    uint64_t announced;   // the writer wants to write the batches up to this epoch to the image
+    uint64_t overwritten; // followers that stand before this epoch are expired
+    uint64_t checksum;    // of all bytes before it
+};
+static_assert(sizeof(followers_block) == 48);
+
+inline constexpr uint32_t holds_heeded =
+    1; // another rule gets another number, and refuses followers that do not know it
+
 // Feature bits that this version knows. A file with an unknown incompatible bit is refused; one with an unknown
 // read-only-compatible bit can be opened for reading only.
 inline constexpr uint64_t known_features_incompatible = 0;
@@ -78,9 +94,9 @@ struct image_header {
     uint64_t log_identity; // 0 without a log
     uint64_t log_generation;
     uint64_t log_lsn;
-    open_identity open;   // that wrote the content of the image and its journal
-    uint32_t log_streams; // of the log, where it has several; else 0, and the next two are zeros
-    uint32_t reserved_1;
+    open_identity open;     // that wrote the content of the image and its journal
+    uint32_t log_streams;   // of the log, where it has several; else 0, and the next two are zeros
+    uint32_t holds;         // holds_heeded: whoever opened the heap for writing last heeds what followers hold
     uint64_t log_first_lsn; // of log_position; log_lsn is the epoch's
     stream_position log_more[log_streams_max - 1];
     heap_source source;

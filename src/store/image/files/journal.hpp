@@ -100,6 +100,9 @@ struct journal_scan {
 ty_status scan_journal(const storage_file &journal, const uint8_t identity[16], journal_position from,
                        uint64_t durable_epoch, uint64_t page_limit, journal_scan *scan);
 
+// Whether a batch after a position has begun to be written.
+ty_status journal_goes_on(const storage_file &journal, const uint8_t identity[16], journal_position from, bool *more);
+
 // Searches the whole journal for tables of batches after `epoch`, intact or damaged, and reports the entries that are
 // left of them: what such a batch would have brought to the image. A chunk without a valid header is recognized by its
 // pages: one of them matches its entry. What cannot be read is left out.

@@ -287,6 +287,25 @@ ty_status scan_journal(const storage_file &journal, const uint8_t identity[16], 
     }
 }
 
+ty_status journal_goes_on(const storage_file &journal, const uint8_t identity[16], journal_position from, bool *more) {
+    const expectation expected{identity, from.epoch + 1, from.nonce, 0};
+    uint64_t size = 0;
+    *more = false;
+    if (ty_status status = journal.get_size(&size))
+        return status;
+    for (const uint64_t place : {from.next, journal_front}) {
+        io_page page;
+        chunk_header header;
+        if (place + sizeof page > size)
+            continue;
+        if (ty_status status = journal.read(place, page.bytes, sizeof page))
+            return status;
+        memcpy(&header, page.bytes, sizeof header);
+        *more = *more || begins(header, expected) || is_other_version(header, expected);
+    }
+    return TY_OK;
+}
+
 namespace {
 
 constexpr uint64_t scanned_pages = 256; // at once

@@ -246,7 +246,7 @@ ty_status image_copy_begin(const char *path, const ty_open_options &options, cop
     }
     if (ty_status status = copy->image.open(path, 0))
         return status;
-    (void)copy->image.hold(true); // without it the copy may take more rounds
+    ask_to_put_off(copy->image); // without it the copy may take more rounds
     return copies.add(path, copy->image.allocated_bytes(), &copy->image_to);
 }
 

@@ -135,7 +135,7 @@ ty_status image_branch(ty_heap *heap, const char *path) {
     if (forked || copied)
         status = source.file.open(im.image_path, 0);
     if (!status && source.may_change) {
-        (void)source.file.hold(true); // without it the parent may write to it meanwhile
+        ask_to_put_off(source.file); // without it the parent may write to it meanwhile
         status = check_unchanged(source);
     }
     if (!status) {

@@ -1,6 +1,7 @@
 // Closing: a last snapshot, everything checkpointed, unused disk space released.
 #include "../files/files.hpp"
 #include "../snapshots/snapshots.hpp"
+#include "follow.hpp"
 
 #include <cstdlib>
 
@@ -66,6 +67,9 @@ ty_status punch_free_pages(image &im) {
     if (ty_status status = sums.start(im.backing, im.header.current.sums_offset))
         return status;
     size_t kept = 0;
+    overwriting alone(im.backing, im.header.current.identity, im.followers);
+    if (ty_status status = alone.begin_alone()) // I27: their states may use these pages
+        return status == TY_E_BUSY ? TY_OK : status;
     for (size_t i = 0; i < free_pages.items.count(); ++i) {
         bool holds = false;
         if (ty_status status = holds_data(im, free_pages.items[i], &holds))
@@ -147,13 +151,14 @@ ty_status finish_files(image &im) {
         (void)write_closed(im, false);
         return TY_OK;
     }
-    ty_status status = checkpoint_batches(im);
+    ty_status status = checkpoint_batches(im, follower_wait::then_put_off);
     im.overwritten.set(UINT64_MAX); // free pages, which children may use
-    if (!status)
+    const bool put_off = status == TY_E_BUSY || (!status && im.waiting.first != nullptr);
+    if (!status || put_off)
         status = make_sums_durable(im);
     if (!status && !durable_exist(im)) // they may need them
         status = punch_free_pages(im);
-    if (!status)
+    if (!status && !put_off)
         status = empty_journal(im);
     return status ? status : mark_closed(im, im.kind == TY_TRANSACTIONAL);
 }
@@ -229,6 +234,7 @@ void image_teardown(image *im) {
     destroy_given_back(*im);
     im->dirty.destroy();
     im->in_flight.destroy();
+    follow_stop(*im);
     if (!forked) { // another thread may have been changing these at the fork
         image_end_marks(*im);
         copies_stop(*im);

@@ -206,6 +206,7 @@ void fill_header(image &im, const ty_open_options &options) {
     header.state = uint32_t(image_state::closed);
     header.classes = uint32_t(options.classes);
     header.created_unix_s = os::unix_time_s();
+    header.holds = im.backing.can_be_held() ? holds_heeded : 0;
     header.journal_next = journal_front;
     header.sums_offset = image_pages_offset + header.limit_bytes;
     os::random_bytes(&header.nonce, sizeof header.nonce);

@@ -2,6 +2,7 @@
 // before all of it is known to be sound (I7).
 #include "../files/files.hpp"
 #include "../snapshots/snapshots.hpp"
+#include "follow.hpp"
 #include "open_steps.hpp"
 
 #include <algorithm>
@@ -26,6 +27,7 @@ ty_status image_create(const char *path, const ty_open_options &options, image *
     im->backing = {options.storage, nullptr, im->image_path};
     im->journal = {options.storage, nullptr, im->journal_path};
     im->read_only = opens_for_reading(options.mode);
+    im->follows = options.mode == TY_OPEN_FOLLOW;
     im->default_journal_name = !options.journal_path;
     im->background = options.background;
     im->code = options.code;
@@ -96,12 +98,13 @@ ty_status choose_mark(image &im, image_opening &state) {
 ty_status open_files(image &im, image_opening &state) {
     if (ty_status status = im.backing.open(im.image_path, im.read_only ? 0 : TY_FILE_WRITE))
         return status;
-    if (ty_status status = lock_image(im))
-        return status;
     image_header &header = im.header.current;
-    if (ty_status status = read_header(im.backing, &header, &state.report.header_repaired, &state.other_log))
+    if (ty_status status = im.follows ? follow_stand(im, &header) : lock_image(im))
         return status;
-    if (ty_status status = check_features(im))
+    if (!im.follows)
+        if (ty_status status = read_header(im.backing, &header, &state.report.header_repaired, &state.other_log))
+            return status;
+    if (ty_status status = im.follows ? follow_check(im, header) : check_features(im))
         return status;
     im.kind = ty_kind(header.kind);
     if (ty_status status = read_code_places(im.backing, &im.header.places))
@@ -109,7 +112,7 @@ ty_status open_files(image &im, image_opening &state) {
     im.code_before = im.header.places;
     bool closed = header.state == uint32_t(image_state::closed);
     state.report.maybe_inconsistent = im.kind == TY_ARCHIVE && !closed;
-    journal_use use = im.read_only ? journal_use::read : journal_use::write;
+    const journal_use use = im.follows ? journal_use::look : im.read_only ? journal_use::read : journal_use::write;
     if (ty_status status = has_journal(im.kind) ? read_journal(im.journal, im.journal_path, use, header, &state.journal)
                                                 : check_no_journal(*im.journal.storage, im.journal_path, header))
         return status;
@@ -117,11 +120,11 @@ ty_status open_files(image &im, image_opening &state) {
         return status;
     im.head = state.journal.head;
     im.sums_may_be_torn = !closed;
-    if (ty_status status = durable_open(im))
+    if (ty_status status = im.follows ? TY_OK : durable_open(im)) // marks are the writer's
         return status;
     if (ty_status status = state.options.mark != nullptr ? choose_mark(im, state) : TY_OK)
         return status;
-    state.report.found = classify_files(header, state.journal.scan, state.options.mode == TY_OPEN_COPY);
+    state.report.found = classify_files(header, state.journal.scan, im.follows || state.options.mode == TY_OPEN_COPY);
     state.report.image_epoch = header.epoch;
     return TY_OK;
 }
@@ -321,6 +324,8 @@ ty_status change_files(image &im, image_opening &state) {
 
 // The files now say that the heap is open: the heap starts.
 ty_status start_heap(image &im, image_opening &state) {
+    if (im.follows)
+        return follow_start(im);
     if (im.read_only)
         return TY_OK;
     if (ty_status status = durable_start(im))
@@ -445,6 +450,7 @@ ty_status mark_open(image &im, const image_opening &state) {
     im.header.current.state = uint32_t(image_state::open);
     im.header.current.log_empty_after_redo_point = 0;
     im.header.current.owner_process = os::process_id();
+    im.header.current.holds = im.backing.can_be_held() ? holds_heeded : 0;
     // An archive's pages may reach the disk at any moment from now on: both headers must say so before (I16).
     if (im.kind == TY_ARCHIVE)
         return archive_mark_open(im);

@@ -168,7 +168,7 @@ ty_status checkpoint_until(image &im, const batch *first, const batch *last, boo
 
 } // namespace
 
-ty_status checkpoint_batches(image &im) {
+ty_status checkpoint_batches(image &im, follower_wait wait) {
     os::lock_guard guard(im.work);
     while (im.checkpointing)
         im.changed.wait(im.work);
@@ -179,11 +179,18 @@ ty_status checkpoint_batches(image &im) {
     im.checkpointing = true;
     bool open_named = im.open_named;
     im.work.unlock();
-    ty_status status = checkpoint_until(im, first, last, open_named);
+    ty_status status;
+    {
+        overwriting right(im.backing, im.header.current.identity, im.followers); // I27
+        status = right.begin(first, &last, wait);
+        if (!status)
+            status = checkpoint_until(im, first, last, open_named);
+    }
     ty_error error = status ? keep_error() : ty_error{};
     im.work.lock();
     im.checkpointing = false;
-    im.checkpoint_error = error;
+    if (status != TY_E_BUSY) // put off
+        im.checkpoint_error = error;
     if (!status || fault("batches_dropped_after_a_failed_checkpoint")) {
         uint64_t checkpointed = last->epoch;
         while (im.waiting.first && im.waiting.first->epoch <= checkpointed)

@@ -72,7 +72,7 @@ ty_status fill_used_holes(const image &im) {
 
 // A hole that cannot be covered, perhaps for lack of mappings, stays: it can be read while the file system has room.
 void cover_holes(const image &im, bool writable) {
-    if (!im.holes_take_memory || !im.read_only)
+    if (!im.holes_take_memory || !im.read_only || im.follows) // a follower sees what is written to a hole later
         return;
     uint64_t at = image_pages_offset, end = at + im.mapped_bytes;
     while (at < end) {

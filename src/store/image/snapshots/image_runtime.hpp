@@ -38,6 +38,23 @@ struct shadow_pages {
 struct image_marks;
 struct durable_marks;
 
+// What a follower knows (opening/follow.cpp). The layer above sees to it that one thread at a time uses it, but for
+// what is atomic.
+struct following {
+    image_header seen{};  // when the memory was loaded
+    uint64_t image_epoch; // of the newest header that was read, as the next
+    uint64_t journal_next;
+    uint64_t durable_epoch;     // that the writer has said is durable
+    std::atomic<uint64_t> held; // the epoch at which it stands (I27)
+    uint64_t shown;             // what the memory has, but for records of a log
+    journal_position end;       // of the newest batch that is known
+    uint64_t newest_lsn;        // of that one
+    batch_list ahead;           // those after `shown`; of a heap with a log, those after `held`
+    batch_list over;            // those up to `shown` that the image may lack
+    os::page_set copied;        // private copies of pages in batches
+    std::atomic<bool> lost;     // the memory is a mixture
+};
+
 struct image : heap_image {
     // Set at open, then constant.
     ty_heap *heap;
@@ -64,13 +81,14 @@ struct image : heap_image {
     seqlock<sizeof(undo_metrics_of) / sizeof(uint64_t)>
         undo; // the upper layer's statistics, written by one thread at a time
 
-    header_state header;     // written at open, by the checkpointer, when the open is named, and at close
-    code_places code_before; // stood beside the header when it was read: of the opens before
-    journal_head head;       // the journal's header: written likewise, and when a batch is finished
-    bool open_prepared;      // the journal names this open, and so does a log
-    bool log_is_new;         // before this open the image named no log, or another one
-    uint32_t chunk_pages;    // pages of a chunk at most; set at open
-    bool sums_may_be_torn;   // the image's page checksums may be torn; read and written where `header` is
+    header_state header;       // written at open, by the checkpointer, when the open is named, and at close
+    code_places code_before;   // stood beside the header when it was read: of the opens before
+    journal_head head;         // the journal's header: written likewise, and when a batch is finished
+    bool open_prepared;        // the journal names this open, and so does a log
+    bool log_is_new;           // before this open the image named no log, or another one
+    uint32_t chunk_pages;      // pages of a chunk at most; set at open
+    bool sums_may_be_torn;     // the image's page checksums may be torn; read and written where `header` is
+    followers_known followers; // likewise
 
     os::mutex control{os::lock_rank::image};
     bool tracking; // from here: guarded by control
@@ -87,6 +105,8 @@ struct image : heap_image {
     durable_marks *durable = nullptr; // set under both; what it has is guarded as it says
     uint64_t session;                 // of this open: random
     ty_code code;                     // the option of this open
+    bool follows;                     // TY_OPEN_FOLLOW
+    following followed;
     // Of a snapshot heap: free pages whose copies were given back since the last snapshot, and since the one before it
     // that is durable. MK6: a revert restores them, as the tracker does not see that they have changed.
     os::page_set given_back; // guarded by base_lock
@@ -103,7 +123,7 @@ struct image : heap_image {
     uint64_t journal_end; // of the newest complete batch
     bool checkpointing;   // or naming the open: that thread owns the image's header
     bool checkpoint_wanted;
-    bool checkpoint_waited_for; // by a thread, so it does not wait for a program that copies the files
+    bool checkpoint_waited_for; // by a thread, so it is not put off
     ty_error checkpoint_error;  // status TY_OK: none
     ty_snapshot_stats stats;
     snapshot_record lines[snapshot_lines_max]; // number n is at n % snapshot_lines_max
@@ -183,8 +203,9 @@ ty_status name_open(image &im, const image_open_hook *hook);
 
 // ---- checkpoint.cpp
 
-// Checkpoints all complete batches now, in this thread.
-ty_status checkpoint_batches(image &im);
+// Checkpoints all complete batches now, in this thread. TY_E_BUSY: followers are in the way of all of them; where it
+// may be put off, TY_OK says that some are checkpointed.
+ty_status checkpoint_batches(image &im, follower_wait wait = follower_wait::then_leave_behind);
 
 // ---- marks.cpp
 

@@ -6,8 +6,8 @@
 namespace taiyen {
 namespace {
 
-// At most so many bytes of batches wait for a program that copies the files. Checkpointing much more at once takes
-// long, and a snapshot that has no room in the journal waits for it.
+// At most so many bytes of batches wait for followers, and for programs that copy the files. Checkpointing much more at
+// once takes long, and a snapshot that has no room in the journal waits for it.
 uint64_t kept_bytes_max(const image &im) {
     constexpr uint64_t most = uint64_t{64} << 20;
     return std::min<uint64_t>(most, im.journal_limit_bytes);
@@ -29,8 +29,8 @@ void *worker_main(void *argument) {
             const bool may_wait = !im.checkpoint_waited_for && im.waiting.bytes() < kept_bytes_max(im);
             im.checkpoint_waited_for = false;
             im.work.unlock();
-            if (!may_wait || im.backing.hold(false) != TY_E_BUSY) // a program that copies the files is left alone
-                (void)checkpoint_batches(im); // a failure is kept in checkpoint_error, for whichever call asks
+            // A failure is kept in checkpoint_error, for whichever call asks.
+            (void)checkpoint_batches(im, may_wait ? follower_wait::put_off : follower_wait::then_leave_behind);
             im.work.lock();
         } else {
             im.changed.wait(im.work);

@@ -8,7 +8,6 @@ namespace {
 
 // A read is half of what has been read so far, within these bounds: a short log touches little memory, and a long one
 // is read in large pieces.
-constexpr uint64_t first_read_bytes = uint64_t{64} << 10;
 constexpr uint64_t read_bytes_max = uint64_t{4} << 20;
 constexpr uint64_t ahead_bytes_min = uint64_t{2} << 20; // less is not worth a thread
 static_assert(read_bytes_max >= log_frame_bytes_max);   // the rest of a frame is one read
@@ -65,7 +64,7 @@ bool read_ahead::end() {
 // ---- ring_view
 
 ty_status ring_view::create() {
-    next_read_ = first_read_bytes;
+    next_read_ = least_read_;
     for (io_buffer &buffer : buffers_)
         if (ty_status status = buffer.create(ring_.frame_bytes_max + read_bytes_max))
             return status;
@@ -97,8 +96,7 @@ ty_status ring_view::load(uint64_t ring_offset, uint64_t bytes) {
     ring_offset_ = ring_offset;
     held_ = kept + count;
     total_read_bytes_ += count;
-    next_read_ =
-        std::clamp(total_read_bytes_ / 2 / first_read_bytes * first_read_bytes, first_read_bytes, read_bytes_max);
+    next_read_ = std::clamp(total_read_bytes_ / 2 / least_read_ * least_read_, least_read_, read_bytes_max);
     if (goes_on && reads_ahead_ && next_read_ >= ahead_bytes_min)
         begin_ahead();
     return TY_OK;
@@ -109,7 +107,7 @@ void ring_view::forget() {
     if (ahead_.is_under_way())
         ahead_.end();
     held_ = 0;
-    next_read_ = first_read_bytes;
+    next_read_ = least_read_;
     total_read_bytes_ = 0;
 }
 

@@ -39,9 +39,10 @@ private:
 
 class ring_view {
 public:
-    // reads_ahead: once much has been read, a thread reads what follows meanwhile.
-    ring_view(const ty_log_sink &sink, const ring_geometry &ring, bool reads_ahead)
-        : sink_(sink), ring_(ring), reads_ahead_(reads_ahead), ahead_(sink) {}
+    // reads_ahead: once much has been read, a thread reads what follows meanwhile. brief: little is to be read.
+    ring_view(const ty_log_sink &sink, const ring_geometry &ring, bool reads_ahead, bool brief = false)
+        : sink_(sink), ring_(ring), reads_ahead_(reads_ahead), least_read_(uint64_t{brief ? 16u : 64u} << 10),
+          ahead_(sink) {}
     ty_status create();
 
     // Bytes of the ring at an offset, frame_bytes_max at most, that do not cross its end. Valid until the next call.
@@ -64,7 +65,8 @@ private:
     const ty_log_sink &sink_;
     const ring_geometry &ring_;
     const bool reads_ahead_;
-    io_buffer buffers_[2]; // one holds what is in memory, the other what is read next
+    const uint64_t least_read_; // at once
+    io_buffer buffers_[2];      // one holds what is in memory, the other what is read next
     unsigned current_ = 0;
     const uint8_t *data_ = nullptr;
     uint64_t ring_offset_ = 0;

@@ -187,8 +187,8 @@ ty_status scanner::begin(const ty_log_sink &sink, const log_identity &identity, 
     contents_.highest = from_.lsn;
     for (; count_ < from_.count; ++count_) {
         const stream_position *end = reader_.end ? &reader_.end->at[count_] : nullptr;
-        new (memory_[count_])
-            stream_reader(sink, name_, identity.log, header, count_, end, reader_.read_ahead, reader_.in_use);
+        new (memory_[count_]) stream_reader(sink, name_, identity.log, header, count_, end, reader_.read_ahead,
+                                            reader_.in_use, reader_.brief);
     }
     for (uint32_t p = 0; p < count_; ++p)
         if (ty_status status = at(p).begin(from_.at[p], from_.lsn))

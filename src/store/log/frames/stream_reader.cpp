@@ -273,7 +273,7 @@ ty_status stream_reader::find_frame(found_frame *frame, bool *found) {
     *found = false;
     if (is_known_end())
         return TY_OK;
-    if (ty_status status = next_frame(frame, found); status || *found)
+    if (ty_status status = next_frame(frame, found); status || *found || brief_)
         return status;
     return in_use_ ? find_while_in_use(frame, found) : end_or_damage(frame, found);
 }

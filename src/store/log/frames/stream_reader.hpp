@@ -19,11 +19,11 @@ struct found_frame {
 
 class stream_reader {
 public:
-    // known_end: where an earlier reading ended, or NULL. in_use: the ring is being written to.
+    // known_end: where an earlier reading ended, or NULL. in_use: the ring is being written to. brief: log_reader.
     stream_reader(const ty_log_sink &sink, const char *name, uint64_t log, const log_header &header, uint32_t stream,
-                  const stream_position *known_end, bool read_ahead, bool in_use = false)
+                  const stream_position *known_end, bool read_ahead, bool in_use = false, bool brief = false)
         : name_(name), log_(ring_identity(log, stream)), stream_(stream), ring_(geometry_of(header, stream)),
-          known_end_(known_end), in_use_(in_use), view_(sink, ring_, read_ahead) {}
+          known_end_(known_end), in_use_(in_use), brief_(brief), view_(sink, ring_, read_ahead, brief) {}
     stream_reader(const stream_reader &) = delete;
     stream_reader &operator=(const stream_reader &) = delete;
 
@@ -78,6 +78,7 @@ private:
     const ring_geometry ring_;
     const stream_position *const known_end_;
     const bool in_use_;
+    const bool brief_;
     ring_view view_;
 
     // Where the reading stands: after the frame whose records are being passed on. counted_: the LSN by this
