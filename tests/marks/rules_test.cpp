@@ -377,4 +377,24 @@ TEST(marks, undo_with_volatile_buffers_is_refused) {
     ASSERT_OK(ty_return_to(own.heap, "a", nullptr));
 }
 
+TEST(marks, a_heap_that_had_a_log_is_reverted) {
+    const disk files;
+    ty_open_options options = files.options();
+    ty_heap *heap = nullptr;
+    for (const ty_kind kind : {TY_TRANSACTIONAL, TY_SNAPSHOT}) {
+        options.kind = kind;
+        options.log_bytes = size_t{1} << 20;
+        ASSERT_OK(ty_open(heap_path, &options, &heap, nullptr));
+        if (kind == TY_TRANSACTIONAL) {
+            ASSERT_OK(ty_close(heap));
+        }
+    }
+    ASSERT_OK(ty_root_set(heap, "a", ty_alloc(heap, 100000)));
+    ASSERT_OK(ty_free(ty_root(heap, "a")));
+    ASSERT_OK(ty_revert(heap));
+    EXPECT_EQ(nullptr, ty_root(heap, "a"));
+    expect_sound(heap);
+    ASSERT_OK(ty_discard(heap));
+}
+
 } // namespace taiyen::test

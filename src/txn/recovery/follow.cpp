@@ -216,8 +216,8 @@ ty_status look_for_news(follower &f, news *found) {
     // Where the log has nothing more, a snapshot may have it: then it was overwritten, or never was in the log. What
     // looks damaged may be what is being overwritten; if it is not, the next snapshot passes it.
     found->read.more = found->read.more && !status;
-    found->must_load = !found->read.more && found->look.newer && found->look.lsn > f.next.lsn &&
-                       !fault("follower_passes_over_a_snapshot");
+    const uint64_t reached = found->read.more ? found->read.lsn : f.next.lsn;
+    found->must_load = found->look.newer && found->look.lsn > reached && !fault("follower_passes_over_a_snapshot");
     if (found->read.more || found->must_load)
         return TY_OK;
     const uint64_t superfluous = image_follow_superfluous(f.heap);

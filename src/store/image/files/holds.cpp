@@ -80,9 +80,14 @@ ty_status read_followers_block(const storage_file &image, const uint8_t identity
 }
 
 overwriting::~overwriting() {
+    give_back();
+}
+
+void overwriting::give_back() {
     uint64_t other = 0;
     if (taken_ != 0)
         (void)image_.hold(TY_HOLD_NONE, gate, taken_ - 1, &other);
+    taken_ = 0;
 }
 
 // Whether a program copies the files.
@@ -135,11 +140,14 @@ ty_status overwriting::begin(const batch *first, const batch **last, follower_wa
         const ty_status status = take((*last)->epoch, &other);
         if (status != TY_E_BUSY)
             return status;
+        give_back(); // the gate: a follower that is in the way may need it to get out of it
         if (ty_status told = tell((*last)->epoch, 0))
             return told;
         const bool late = os::now_ns() - begun >= follower_patience_ns;
-        if (late && wait == follower_wait::then_leave_behind)
+        if (late && wait == follower_wait::then_leave_behind) {
+            (void)take(0, &other); // the gate, if it is free
             return tell((*last)->epoch, fault("left_behind_without_a_word") ? 0 : (*last)->epoch);
+        }
         if (!late && wait != follower_wait::put_off)
             continue;
         const batch *before = nullptr; // the newest one that is in nobody's way

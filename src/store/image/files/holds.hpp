@@ -62,6 +62,7 @@ public:
 private:
     bool is_asked() const;
     ty_status take(uint64_t epoch, uint64_t *other);
+    void give_back();
     ty_status tell(uint64_t announced, uint64_t overwritten);
 
     const storage_file &image_;

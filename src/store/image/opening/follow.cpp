@@ -62,11 +62,30 @@ ty_status make_durable(const image &im, const batch_list &batches) {
     return im.journal.flush();
 }
 
+// The writer has overwritten what this one held.
+ty_status is_expired(const image &im, followers_block *block, bool *expired) {
+    if (ty_status status = read_followers_block(im.backing, im.identity, block))
+        return status;
+    *expired = block->overwritten > im.followed.held && !fault("expired_follower_goes_on");
+    return TY_OK;
+}
+
 ty_status stand_at(image &im, uint64_t epoch) {
     if (ty_status status = hold_epoch(im.backing, epoch, im.followed.held))
         return status;
     im.followed.held = epoch;
     return TY_OK;
+}
+
+// With the memory as at this epoch, however long that took.
+ty_status stand_in_time(image &im, uint64_t epoch) {
+    followers_block block;
+    bool expired = false;
+    if (ty_status status = stand_at(im, epoch))
+        return status;
+    if (ty_status status = is_expired(im, &block, &expired); status || !expired)
+        return status;
+    return failure(TY_E_BUSY, "follow a heap: its writer does not wait").at(im.image_path).remedy("try again");
 }
 
 // Finds the batches that were completed since.
@@ -126,14 +145,6 @@ void note_header(following &f, const image_header &now, const followers_block &b
     f.durable_epoch = std::max(now.durable_epoch, block.announced);
 }
 
-// The writer has overwritten what this one held.
-ty_status is_expired(const image &im, followers_block *block, bool *expired) {
-    if (ty_status status = read_followers_block(im.backing, im.identity, block))
-        return status;
-    *expired = block->overwritten > im.followed.held && !fault("expired_follower_goes_on");
-    return TY_OK;
-}
-
 // Makes private copies of what the writer has announced.
 ty_status keep_up(image &im, const followers_block &told) {
     following &f = im.followed;
@@ -189,9 +200,10 @@ ty_status follow_check(const image &im, const image_header &header) {
         .remedy("open it for writing with this version once, or open a copy (TY_OPEN_COPY)");
 }
 
-// The order matters (I27): what the header says is held before the writer may go on.
+// The order matters (I27): what the header says is held before the writer may go on. A writer may have overwritten
+// pages beyond that, and gone without followers, or died: they are in batches that are in the journal.
 ty_status follow_stand(image &im, image_header *header) {
-    bool repaired = false, expired = false;
+    bool repaired = false;
     followers_block block;
     if (ty_status status = holds_begin(im.backing))
         return status;
@@ -203,11 +215,10 @@ ty_status follow_stand(image &im, image_header *header) {
         return status;
     im.followed.held = header->epoch;
     memcpy(im.identity, header->identity, sizeof im.identity);
-    if ((status = is_expired(im, &block, &expired)))
+    if ((status = read_followers_block(im.backing, im.identity, &block)))
         return status;
     note_header(im.followed, *header, block);
-    return expired ? failure(TY_E_BUSY, "follow a heap: its writer does not wait").at(im.image_path).remedy("try again")
-                   : TY_OK;
+    return TY_OK;
 }
 
 ty_status follow_start(image &im) {
@@ -225,7 +236,7 @@ ty_status follow_start(image &im) {
     for (const batch *b = f.over.first; b != nullptr; b = b->next)
         for (size_t i = 0; i < b->copies.count(); ++i)
             f.copied.insert(b->copies[i].page);
-    return stand_at(im, f.shown);
+    return stand_in_time(im, f.shown);
 }
 
 void follow_stop(image &im) {
@@ -258,8 +269,8 @@ ty_status image_follow_look(ty_heap *heap, follow_look *look) {
     *look = {};
     if (ty_status status = check_process(im, "refresh a heap"))
         return status;
-    if (ty_status status = im.backing.check())
-        return status;
+    if (im.backing.check())
+        return changed_too_much(im, "its file was removed, or replaced");
     image_header now;
     followers_block block;
     bool repaired = false;
@@ -315,7 +326,7 @@ ty_status bring(image &im) {
     for (; b != nullptr; b = b->next)
         if (ty_status status = read_batch(im.journal, *b, {&im, copy_page_in}))
             return status;
-    return stand_at(im, f.end.epoch);
+    return stand_in_time(im, f.end.epoch);
 }
 
 } // namespace
@@ -379,7 +390,7 @@ ty_status load(image &im, journal_contents &journal) {
     f.end = newest != nullptr ? journal_position{newest->epoch, newest->nonce, newest->end}
                               : journal_position{header.epoch, header.nonce, header.journal_next};
     f.newest_lsn = newest != nullptr ? newest->redo_point.lsn : redo_point_of(header).lsn;
-    return stand_at(im, f.shown);
+    return stand_in_time(im, f.shown);
 }
 
 } // namespace

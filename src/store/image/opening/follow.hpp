@@ -10,7 +10,7 @@ inline uint64_t follower_copies_min = 1024;
 
 // Whether such a heap can be followed.
 ty_status follow_check(const image &im, const image_header &header);
-// Reads the header of the image and stands at its epoch. TY_E_BUSY: the writer has just gone past it.
+// Reads the header of the image and stands at its epoch.
 ty_status follow_stand(image &im, image_header *header);
 // The heap is mapped, as at its newest snapshot.
 ty_status follow_start(image &im);

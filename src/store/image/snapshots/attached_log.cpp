@@ -78,6 +78,8 @@ ty_status image_detach_log(ty_heap *heap) {
     image &im = *image_of(heap);
     if (ty_status status = check_writer(im, "detach a log"))
         return status;
+    if (ty_status status = create_given_back(im, im.mapped_bytes / page_bytes)) // as for a heap that never had a log
+        return status;
     // A batch that the image does not hold yet would bring its redo point back.
     if (ty_status status = checkpoint_batches(im))
         return status;
