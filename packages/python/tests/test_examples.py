@@ -36,8 +36,9 @@ def test_docstring_of_shelf(tmp_path, monkeypatch):
     assert doctest.testmod(taiyen.shelf).failed == 0
 
 
-@pytest.mark.parametrize("page", [TUTORIAL, PAGES / "how-to.md", TREE / "docs/how-to/go-back.md"],
-                         ids=["tutorial", "how-to", "go-back"])  # fmt: skip
+@pytest.mark.parametrize("page", [TUTORIAL, PAGES / "how-to.md", TREE / "docs/how-to/go-back.md",
+                                  TREE / "docs/how-to/processes.md"],
+                         ids=["tutorial", "how-to", "go-back", "processes"])  # fmt: skip
 def test_page(page, tmp_path, monkeypatch):
     pytest.importorskip("numpy")
     monkeypatch.chdir(tmp_path)

@@ -214,7 +214,8 @@ ty_status follow_stand(image &im, image_header *header) {
     if (status)
         return status;
     im.followed.held = header->epoch;
-    memcpy(im.identity, header->identity, sizeof im.identity);
+    if (im.heap == nullptr) // later it is known, and read by other threads
+        memcpy(im.identity, header->identity, sizeof im.identity);
     if ((status = read_followers_block(im.backing, im.identity, &block)))
         return status;
     note_header(im.followed, *header, block);
