@@ -105,7 +105,7 @@ private:
             store(state.sum, state.sum - first->value);
             store(state.list, first->next);
             store(state.nodes, state.nodes - 1);
-            if (!(txn_ != nullptr ? ty_txn_free(txn_, first) : ty_free(first)) == TY_OK)
+            if ((txn_ != nullptr ? ty_txn_free(txn_, first) : ty_free(first)) != TY_OK)
                 return false;
         } else {
             const size_t bytes = sizeof(node) + random_() % 3000;
@@ -186,8 +186,8 @@ void fail(board &with, const char *what) {
 
 class writer_process {
 public:
-    writer_process(const std::string &path, const kind_of_heap &kind, board &with, uint64_t seed = 1, bool runs = false)
-        : with_(with) {
+    writer_process(const std::string &path, const kind_of_heap &kind, board &with, uint64_t seed = 1,
+                   bool runs = false) {
         with.what = runs ? order::run : order::none;
         child_ = fork();
         if (child_ == 0)
@@ -278,7 +278,6 @@ private:
         }
     }
 
-    board &with_;
     pid_t child_ = 0;
 };
 
