@@ -649,7 +649,7 @@ TEST_P(follow_kinds, shows_what_is_durable) {
     ASSERT_OK(ty_refresh(heap, 0, &changed));
     EXPECT_FALSE(changed);
     EXPECT_EQ(0u, flushes);
-    for (int i = 0; i < 10; i++) { // of a large step it may be known that it is durable
+    for (int i = 0; i < 3000 && (i < 10 || flushes == 0); i++) { // the writer may have said that it is durable
         ASSERT_TRUE(with_->ask(order::step));
         ASSERT_OK(ty_refresh(heap, 0, &changed));
         EXPECT_TRUE(changed);
