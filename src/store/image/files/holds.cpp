@@ -1,4 +1,4 @@
-// I27: the writer asks before it overwrites, and tells before it does so without being allowed to.
+// I27: the writer asks before it overwrites, and publishes it before it does so without being allowed to.
 #include "holds.hpp"
 
 #include <algorithm>
@@ -113,7 +113,7 @@ ty_status overwriting::take(uint64_t epoch, uint64_t *other) {
     return status;
 }
 
-ty_status overwriting::tell(uint64_t announced, uint64_t overwritten) {
+ty_status overwriting::publish(uint64_t announced, uint64_t overwritten) {
     followers_block &block = known_.block;
     io_page page;
     if (block.announced >= announced && block.overwritten >= overwritten)
@@ -141,12 +141,12 @@ ty_status overwriting::begin(const batch *first, const batch **last, follower_wa
         if (status != TY_E_BUSY)
             return status;
         give_back(); // the gate: a follower that is in the way may need it to get out of it
-        if (ty_status told = tell((*last)->epoch, 0))
-            return told;
+        if (ty_status published = publish((*last)->epoch, 0))
+            return published;
         const bool late = os::now_ns() - begun >= follower_patience_ns;
         if (late && wait == follower_wait::then_leave_behind) {
             (void)take(0, &other); // the gate, if it is free
-            return tell((*last)->epoch, fault("left_behind_without_a_word") ? 0 : (*last)->epoch);
+            return publish((*last)->epoch, fault("left_behind_without_a_word") ? 0 : (*last)->epoch);
         }
         if (!late && wait != follower_wait::put_off)
             continue;

@@ -1,7 +1,7 @@
 // What other processes hold of an image while its writer goes on: followers, and programs that copy the files.
 //
 // A follower holds the number of an epoch: batches up to that one may be written to the image. What they overwrite it
-// has in private copies, or they have the content that it shows. It is told in the followers' block which epoch the
+// has in private copies, or they have the content that it shows. It reads in the followers' block which epoch the
 // writer wants to write next.
 //
 // I27: a page of the image gets another content only by a batch that no follower stands before; or those that do are
@@ -63,7 +63,7 @@ private:
     bool is_asked() const;
     ty_status take(uint64_t epoch, uint64_t *other);
     void give_back();
-    ty_status tell(uint64_t announced, uint64_t overwritten);
+    ty_status publish(uint64_t announced, uint64_t overwritten);
 
     const storage_file &image_;
     const uint8_t *identity_;

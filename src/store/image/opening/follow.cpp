@@ -1,7 +1,7 @@
 // Followers: a heap that is open for reading while another process writes to it. The image is mapped, privately, and
 // what a follower shows beyond it are private copies; so a page costs memory only once it has changed.
 //
-// I28: the memory is one epoch, and stays so; what may have ended that is told.
+// I28: the memory is one epoch, and stays so; TY_E_EXPIRED reports what may have ended that.
 #include "follow.hpp"
 #include "open_steps.hpp"
 
@@ -146,9 +146,9 @@ void note_header(following &f, const image_header &now, const followers_block &b
 }
 
 // Makes private copies of what the writer has announced.
-ty_status keep_up(image &im, const followers_block &told) {
+ty_status keep_up(image &im, const followers_block &wanted) {
     following &f = im.followed;
-    if (told.announced <= f.held)
+    if (wanted.announced <= f.held)
         return TY_OK;
     if (ty_status status = read_ahead(im))
         return status;
@@ -156,7 +156,7 @@ ty_status keep_up(image &im, const followers_block &told) {
     if (writable.status)
         return writable.status;
     uint64_t epoch = f.held;
-    for (const batch *b = f.ahead.first; b != nullptr && b->epoch <= told.announced; b = b->next) {
+    for (const batch *b = f.ahead.first; b != nullptr && b->epoch <= wanted.announced; b = b->next) {
         for (size_t i = 0; i < b->copies.count() && !fault("copies_not_made_before_they_are_lost"); ++i) {
             make_private(im, b->copies[i].page);
             f.copied.insert(b->copies[i].page);
@@ -427,7 +427,6 @@ ty_status image_follow_load(ty_heap *heap, image_log *log) {
 
 ty_status image_follow_begin_change(ty_heap *heap, ty_heap **writable) {
     image &im = *image_of(heap);
-    im.followed.lost = true;
     ty_status status = os::protect(im.base, im.mapped_bytes, true);
     if (!status)
         status = heap_attach_over(heap, snapshot_owner(im), writable);
@@ -436,6 +435,7 @@ ty_status image_follow_begin_change(ty_heap *heap, ty_heap **writable) {
         return status;
     }
     heap_set_image(*writable, &im);
+    im.followed.lost = true;
     return TY_OK;
 }
 
