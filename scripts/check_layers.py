@@ -45,7 +45,7 @@ PARTS = {
     "src/heap": ("tables", "pages", "spans", "threads", "blocks", "checks", "maintenance"),
     "src/store/image": ("files", "snapshots", "opening", "inspect"),
     "src/store/log": ("records", "frames", "ring", "sinks"),
-    "src/txn": ("changes", "transactions", "concurrent", "recovery"),
+    "src/txn": ("changes", "transactions", "concurrent", "recovery", "sharing"),
     "packages/pack/src": ("format", "codec", "blocks", "stream", "types", "io"),
 }
 

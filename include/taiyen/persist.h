@@ -188,12 +188,24 @@ typedef struct ty_open_options {
     const char *mark; /* a durable mark (marks.h): the heap is as it was there, a snapshot heap without a log. NULL: as
                          an open would restore it. TY_E_NOT_FOUND: it has no such mark. Cost: as marks.h says of a
                          return; TY_OPEN_COPY also copies the file of marks */
+    /* For transactional heaps that several processes have open for writing, each with this option: */
+    bool shared; /* transactions of all processes follow each other; each begins on the newest state, and so does each
+                    read section. Every read is in one, or in a transaction: between them memory changes. The process
+                    that opens the heap first writes its log; if it closes it or dies, another one does so within some
+                    20 ms, and what was committed is kept as long as one of them lives. While it is stopped, others
+                    wait for durable commits. A process that was stopped for more than a second may get TY_E_EXPIRED
+                    from ty_commit and ty_read_end: roll back, and do it again. TY_E_SPACE: another process than the
+                    log's writer commits more than 2 MiB at once. Refused (TY_E_UNSUPPORTED): concurrent, several log
+                    streams, own log sinks, check_stores, TY_BACKGROUND_CALLS, mapped code; on the heap reservations,
+                    sections of objects, ty_prepare, marks, branches, replicas, and in other processes than the log's
+                    writer snapshots. TY_E_BUSY: a process has it open without this option. The file PATH-shared beside
+                    the heap is the processes' own, and of no use without them. docs/how-to/processes.md */
 } ty_open_options;
 #define TY_OPEN_OPTIONS_INIT                                                                                           \
     {                                                                                                                  \
         sizeof(ty_open_options), TY_OPEN_OR_CREATE, TY_KIND_DEFAULT, 0, NULL, TY_CLASSES_CACHE_LINE, NULL, NULL,       \
             TY_TRACK_AUTOMATIC, TY_BACKGROUND_THREAD, 0, 0, NULL, 0, NULL, false, false, NULL, NULL, 0, 0, 0, 0,       \
-            false, NULL, NULL, TY_CODE_DEFAULT, NULL                                                                   \
+            false, NULL, NULL, TY_CODE_DEFAULT, NULL, false                                                            \
     }
 
 /* In what state an open found the files. */

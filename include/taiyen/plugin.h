@@ -43,7 +43,7 @@ typedef struct ty_plugin_mutex {
     uint32_t rank;
 } ty_plugin_mutex;
 #define TY_PLUGIN_RANK_GROUPS 0u      /* held while heaps' locks are taken */
-#define TY_PLUGIN_RANK_PROCEDURES 22u /* held alone */
+#define TY_PLUGIN_RANK_PROCEDURES 23u /* held alone */
 /* Takes the lock, and releases it; no cancellation point. Thread-safe. */
 TY_API void ty_plugin_lock(ty_plugin_mutex *mutex);
 /* As above. */

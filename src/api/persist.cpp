@@ -112,6 +112,9 @@ ty_status check_open_options(const ty_open_options &options, const char *call) {
     if (options.concurrent && options.check_stores)
         return failure(TY_E_UNSUPPORTED, "%s with the options concurrent and check_stores", call)
             .remedy("give one of them: stores of ty_atomically's transactions are all known");
+    if (options.shared)
+        if (ty_status status = sharing_check(options))
+            return status;
     return check_log_options(options, call);
 }
 
@@ -146,13 +149,17 @@ ty_status ty_open(const char *path, const ty_open_options *options, ty_heap **he
     if (known.concurrent && known.kind != TY_TRANSACTIONAL && !opens_for_reading(known.mode))
         return failure(TY_E_ARGUMENT, "%s with the option concurrent, and not as a transactional one", call)
             .remedy("give the option kind TY_TRANSACTIONAL, too");
-    code_session code(known);
+    ty_open_options as_seen = known;
+    if (known.shared) // code in it is nobody's
+        as_seen.mode = TY_OPEN_FOLLOW;
+    code_session code(as_seen);
     const open_validator validator = code.validator();
     if (ty_status status = txn_open(path, known, heap, report, &validator))
         return status;
     if (ty_status status = code.finish(heap, report))
         return status;
-    metrics_start(*heap, known);
+    if (!image_is_read_only(*heap))
+        metrics_start(*heap, known);
     return detail.after(TY_OK);
 }
 

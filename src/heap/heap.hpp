@@ -210,6 +210,9 @@ void heap_replace_pages(ty_heap *heap, const os::page_set &pages, const page_sou
 // The pages that the owner of a heap that began empty was asked for: all others were never touched. Paused.
 inline constexpr size_t heap_asked_max = 4;
 size_t heap_asked_pages(const ty_heap *heap, os::page_range (&ranges)[heap_asked_max]);
+// The same for all pages, which `replace` replaces; they belong to this owner from then on. Waits for a pause.
+// Expected: TY_E_MEMORY; the heap is useless until it has succeeded.
+ty_status heap_renew(ty_heap *heap, const heap_owner &owner, void (*replace)(void *context), void *context);
 uint64_t heap_count_used(const ty_heap *heap); // as limits count them; paused
 // From now on the memory of the heap's pages is its own: it is neither moved nor given back, nor in huge pages. So
 // nothing that is replaced later is noted as somebody else's. Paused to change.

@@ -156,6 +156,8 @@ ty_status txn_scrub(const char *path, const ty_open_options &options, ty_progres
 // ---- The functions of txn.h; the caller has checked the arguments for NULL.
 
 ty_status txn_begin(ty_heap *heap, const ty_txn_options &options, ty_txn **txn);
+// Whether an open with these options can share its heap with other processes: for the options alone.
+ty_status sharing_check(const ty_open_options &options);
 // What txn_begin refuses before it waits.
 ty_status txn_begin_check(ty_heap *heap);
 // For calls that wait for other threads (X31: a body never waits on another heap): TY_E_ARGUMENT in a body of

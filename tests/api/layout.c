@@ -298,7 +298,8 @@ AT(ty_log_entry, size_bytes, 32);
 AT(ty_log_entry, procedure, 40);
 AT(ty_log_entry, bytes, 48);
 
-SIZE(ty_open_options, 192);
+SIZE(ty_open_options, 200);
+AT(ty_open_options, shared, 192);
 AT(ty_open_options, struct_size, 0);
 AT(ty_open_options, mode, 8);
 AT(ty_open_options, kind, 12);

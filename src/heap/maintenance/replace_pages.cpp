@@ -40,15 +40,17 @@ void forget_spans(ty_heap *heap, const os::page_set &pages) {
     });
 }
 
+void learn_span(ty_heap *heap, uint32_t page) {
+    const page_descriptor &described = heap->descriptors[page];
+    if (kind_of(described) != page_span || !is_head(heap, page) || number_of(heap, page) != 0)
+        return;
+    os::lock_guard guard(lock_of(heap, described.size_class));
+    if (const uint32_t number = know_span(heap, described.size_class, page); number != 0)
+        place_shared(heap, number);
+}
+
 void learn_spans(ty_heap *heap, const os::page_set &pages) {
-    each_described(heap, pages, top_of(heap), [&](uint32_t page) {
-        const page_descriptor &described = heap->descriptors[page];
-        if (kind_of(described) != page_span || !is_head(heap, page) || number_of(heap, page) != 0)
-            return;
-        os::lock_guard guard(lock_of(heap, described.size_class));
-        if (const uint32_t number = know_span(heap, described.size_class, page); number != 0)
-            place_shared(heap, number);
-    });
+    each_described(heap, pages, top_of(heap), [&](uint32_t page) { learn_span(heap, page); });
 }
 
 } // namespace
@@ -74,6 +76,22 @@ void heap_replace_pages(ty_heap *heap, const os::page_set &pages, const page_sou
     if (fault("pages_above_a_lower_top_forgotten"))
         heap->reached = 0;
     learn_spans(heap, pages);
+}
+
+ty_status heap_renew(ty_heap *heap, const heap_owner &owner, void (*replace)(void *context), void *context) {
+    heap_change_begin(heap);
+    heap->reached = reached_by(heap);
+    for (uint32_t page = first_user_page; page < top_of(heap); page++)
+        if (const uint32_t number = number_of(heap, page); number != 0)
+            forget_span(heap, number);
+    replace(context);
+    heap->owner = owner;
+    heap_learn_top(heap);
+    const ty_status status = provide_volatile(heap, heap->described.load(std::memory_order_relaxed));
+    for (uint32_t page = first_user_page; status == TY_OK && page < top_of(heap); page++)
+        learn_span(heap, page);
+    heap_change_end(heap);
+    return status;
 }
 
 size_t heap_asked_pages(const ty_heap *heap, os::page_range (&ranges)[heap_asked_max]) {

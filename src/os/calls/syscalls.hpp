@@ -344,8 +344,8 @@ inline void futex_wait(const uint32_t *word, uint32_t value, const timespec *tim
 inline void futex_wake(const uint32_t *word, int threads) {
     direct::call(SYS_futex, word, FUTEX_WAKE_PRIVATE, threads, nullptr, nullptr, 0);
 }
-inline void futex_wait_shared(const uint32_t *word, uint32_t value) {
-    direct::call(SYS_futex, word, FUTEX_WAIT, value, nullptr, nullptr, 0);
+inline void futex_wait_shared(const uint32_t *word, uint32_t value, const timespec *timeout) {
+    direct::call(SYS_futex, word, FUTEX_WAIT, value, timeout, nullptr, 0);
 }
 inline void futex_wake_shared(const uint32_t *word, int threads) {
     direct::call(SYS_futex, word, FUTEX_WAKE, threads, nullptr, nullptr, 0);

@@ -133,8 +133,14 @@ const uint32_t *address_of(const std::atomic<uint32_t> &word) {
 
 } // namespace
 
-void wait_on_shared(const std::atomic<uint32_t> &word, uint32_t value) {
-    sys::futex_wait_shared(address_of(word), value);
+void wait_on_shared(const std::atomic<uint32_t> &word, uint32_t value, uint64_t timeout_ns) {
+    constexpr uint64_t second = 1000000000;
+    const timespec timeout{static_cast<time_t>(timeout_ns / second), static_cast<long>(timeout_ns % second)};
+    sys::futex_wait_shared(address_of(word), value, timeout_ns == wait_for_ever ? nullptr : &timeout);
+}
+
+void wake_one_shared(const std::atomic<uint32_t> &word) {
+    sys::futex_wake_shared(address_of(word), 1);
 }
 
 void wake_all_shared(const std::atomic<uint32_t> &word) {

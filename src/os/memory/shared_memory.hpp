@@ -3,6 +3,7 @@
 #pragma once
 
 #include "../base/base.hpp"
+#include "../process/process.hpp"
 
 #include <atomic>
 #include <cstddef>
@@ -28,8 +29,9 @@ ty_status shared_find(uint64_t process, const char *name, size_t bytes, size_t w
 
 void shared_end(shared_memory &memory);
 
-// As wait_on and wake_all (thread.hpp), across processes.
-void wait_on_shared(const std::atomic<uint32_t> &word, uint32_t value);
+// As wait_on, wake_one and wake_all (thread.hpp), across processes.
+void wait_on_shared(const std::atomic<uint32_t> &word, uint32_t value, uint64_t timeout_ns = wait_for_ever);
+void wake_one_shared(const std::atomic<uint32_t> &word);
 void wake_all_shared(const std::atomic<uint32_t> &word);
 
 } // namespace taiyen::os

@@ -25,15 +25,21 @@ ty_status open_failure(const char *path, int error) {
     return file_failure("open the file", path, UINT64_MAX, error);
 }
 
+// Whether a file that has no link had one when it was opened. Some file systems count none.
+bool was_removed(const char *path, const struct stat &opened) {
+    struct stat there;
+    return ::stat(path, &there) != 0 || there.st_ino != opened.st_ino || there.st_dev != opened.st_dev;
+}
+
 // Takes ownership of fd. Sets it to direct I/O, if that is wanted and possible.
-ty_status check_opened(int fd, const char *path, ty_file *file) {
+ty_status check_opened(int fd, const char *path, bool named, ty_file *file) {
     struct stat status;
     if (sys::fstat(fd, &status) != 0)
         return file_failure("open the file", path, UINT64_MAX, errno);
     if (!S_ISREG(status.st_mode))
         return not_regular(path, 0);
     file->fd = fd;
-    file->links_counted = status.st_nlink != 0;
+    file->links_counted = status.st_nlink != 0 || (named && was_removed(path, status));
     if ((file->mark = mark_descriptor(fd)) == 0)
         return file_failure("open the file", path, UINT64_MAX, errno);
     if (file->direct) {
@@ -119,7 +125,7 @@ ty_status direct_open(void *, const char *path, uint32_t flags, ty_file **opened
     int mode = (file->writable ? O_RDWR : O_RDONLY) | O_CLOEXEC | O_NOCTTY | O_NONBLOCK;
     bool made = false;
     int fd = open_number(path, mode | (create ? O_CREAT | O_EXCL : 0), flags & TY_FILE_PRIVATE ? 0600 : 0666, &made);
-    ty_status status = fd < 0 ? open_failure(path, errno) : check_opened(fd, path, file);
+    ty_status status = fd < 0 ? open_failure(path, errno) : check_opened(fd, path, true, file);
     if (status == TY_OK) {
         if (create)
             file->name.expect_rename();
@@ -143,7 +149,7 @@ ty_status make_nameless_file(const char *path, bool in_memory, ty_file **made) {
     if (fd < 0)
         fd = open_nameless(path, false);
     ty_status status =
-        fd < 0 ? file_failure("make a file for a copy", path, UINT64_MAX, errno) : check_opened(fd, path, file);
+        fd < 0 ? file_failure("make a file for a copy", path, UINT64_MAX, errno) : check_opened(fd, path, false, file);
     if (status == TY_OK) {
         *made = file;
         return TY_OK;

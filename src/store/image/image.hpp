@@ -60,6 +60,10 @@ struct image_open_hook {
     void (*give_up)(void *context);
     ty_status (*name_open)(void *context, const open_identity &previous, const open_identity &open);
     ty_status (*validate)(void *context, ty_heap *heap) = nullptr;
+    // A heap that follows, open here: it goes on as the heap that is opened, at its addresses, by its handle. No thread
+    // uses it meanwhile. If the open fails after it has begun to replace the memory, that is lost (image_follow_lose).
+    ty_heap *again = nullptr;
+    ty_status (*lock_log)(void *context) = nullptr; // for `again`, before its memory is replaced
 };
 
 // Memory of a heap with a log that is open read-only can be written until image_freeze, so that its log can be
@@ -252,6 +256,11 @@ ty_status image_follow_is_expired(ty_heap *heap, bool *expired);
 // What the open found, where nothing was loaded since; as image_follow_load.
 void image_follow_loaded(ty_heap *heap, image_log *log);
 void image_follow_lose(ty_heap *heap); // the memory is a mixture, until it is loaded
+// The same as image_follow_is_expired, where the writer mirrors the epoch below which it is so (image_share).
+bool image_follow_is_lost(ty_heap *heap, uint64_t expired);
+// The writer stores there the epoch that followers must stand at, before it overwrites what earlier ones show.
+void image_share(ty_heap *heap, std::atomic<uint64_t> *expired);
+const storage_file *image_file(ty_heap *heap);
 ty_status image_follow_look(ty_heap *heap, follow_look *look);
 // Makes private copies of what the writer is about to overwrite.
 ty_status image_follow_keep_up(ty_heap *heap);

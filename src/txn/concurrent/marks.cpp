@@ -110,6 +110,8 @@ ty_status find_transactions(ty_heap *heap, const char *call, txn_runtime **rt, c
     *all = nullptr;
     if (*rt != nullptr) {
         *all = static_cast<concurrent_heap *>((*rt)->concurrent);
+        if (ty_status status = refuse_shared(**rt, call))
+            return status;
         if (ty_status status = txn_begin_check(heap))
             return status;
     } else if (heap_may_be_concurrent(heap)) {
@@ -129,7 +131,8 @@ ty_status txn_branch(ty_heap *heap, const char *path) {
     constexpr const char *call = "branch a heap";
     txn_runtime *rt = nullptr;
     concurrent_heap *all = nullptr;
-    if (runtime_of(heap) == nullptr || image_is_read_only(heap))
+    rt = runtime_of(heap);
+    if (rt == nullptr || (image_is_read_only(heap) && rt->sharing == nullptr))
         return image_branch(heap, path);
     if (ty_status status = find_transactions(heap, call, &rt, &all))
         return status;

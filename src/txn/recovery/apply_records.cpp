@@ -39,6 +39,8 @@ ty_status check_can_receive(txn_runtime *rt) {
     if (!rt || !rt->log)
         return failure(TY_E_ARGUMENT, "%s: this one is not transactional, or open for reading only", call)
             .remedy("open it for writing with the kind TY_TRANSACTIONAL");
+    if (ty_status status = refuse_shared(*rt, call))
+        return status;
     if (rt->txn_forked())
         return failure(TY_E_FORKED, "%s: this one belongs to the parent process", call);
     if (txn_current(rt->heap) || in_section(*rt))
@@ -183,7 +185,7 @@ size_t decided_together(const ty_feed_record *records, size_t count) {
 // Changes memory alone.
 ty_status do_records(receiving &r, const ty_feed_record *records, size_t count) {
     txn_runtime &rt = *r.rt;
-    replayer replay(rt, image_path(rt.heap), true);
+    replayer replay(rt, image_path(rt.heap), replayer::use::others_look);
     received_step doer{replay};
     step_writer writer{{&doer, received_step::take}, &r.batches[0]};
     ty_status status = TY_OK;

@@ -250,7 +250,7 @@ ty_status log_location_check_not_newer(const log_location &location, const image
 ty_status log_location_find(log_location &location, const log_identity &identity, const image_log &recorded,
                             bool writable, log_header *found, log_fit *fit, uint64_t *other) {
     *fit = log_fit::fits;
-    ty_status status = log_location_open(location, writable);
+    ty_status status = location.sink ? TY_OK : log_location_open(location, writable);
     if (status == TY_E_NOT_FOUND) {
         *fit = log_fit::missing;
         // not closed cleanly

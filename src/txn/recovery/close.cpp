@@ -29,10 +29,13 @@ ty_status close_with_log(txn_runtime &rt) {
     if (ty_status status = refuse_replica(rt, "close a heap"))
         return status;
     runtime_shut(rt);
+    sharing_begin_close(rt);
     snapshots_stop(rt);
     ty_heap *heap = rt.heap;
     ty_status status = rt.rwlock.try_lock() ? TY_OK : refuse_while_busy("close a heap");
     bool locked = !status, list_removed = false;
+    if (!status)
+        status = sharing_settled(rt).status;
     if (!status)
         status = sink_check(rt.internal_sink);
     if (!status && rt.concurrent)
@@ -56,6 +59,7 @@ ty_status close_with_log(txn_runtime &rt) {
         status = image_close(heap, &redo_point);
     }
     if (!status) {
+        sharing_finish_close(rt);
         rt.heap = nullptr;
         runtime_destroy(rt);
         return TY_OK;
@@ -72,6 +76,7 @@ ty_status close_with_log(txn_runtime &rt) {
         log_resume(rt.log);
     snapshots_begin(rt);
     rt.opened.store(true, std::memory_order_release);
+    sharing_go_on(rt);
     if (locked)
         rt.rwlock.unlock();
     return report_again(error, status);
@@ -85,8 +90,18 @@ ty_status txn_close(ty_heap *heap) {
         return close_with_log(*rt);
     const bool reads = rt && !rt->log && rt->opened.load(std::memory_order_relaxed);
     if (reads) {
+        if (rt->txn != nullptr && rt->txn->owner.load(std::memory_order_relaxed) != 0)
+            return refuse_while_busy("close a heap");
+        if (rt->sharing != nullptr) // what this process has committed is not left to others
+            if (ty_status status = make_durable(*rt, txn_last(*rt)))
+                return status;
         runtime_shut(*rt);
+        sharing_stop_thread(*rt);
         follow_stop_thread(*rt);
+        if (rt->log != nullptr) { // it has come to write the log meanwhile
+            sharing_go_on(*rt);
+            return close_with_log(*rt);
+        }
     }
     ty_status status = image_close(heap, nullptr); // read-only, or forked and refused
     if (rt && !status) {
@@ -118,6 +133,8 @@ ty_status txn_rebuild(ty_heap **heap, const ty_open_options &options, ty_report 
     if (options.mode == TY_CREATE_NEW)
         return failure(TY_E_ARGUMENT, "rebuild a heap as a new one").remedy("leave the option mode out");
     if (ty_status status = refuse_replica(*rt, "rebuild a heap"))
+        return status;
+    if (ty_status status = refuse_shared(*rt, "rebuild a heap"))
         return status;
     if (rt->txn_forked())
         return failure(TY_E_FORKED, "rebuild a heap in a forked child").remedy("discard it and open it again");

@@ -139,7 +139,9 @@ ty_status apply(follower &f, bool loaded, log_reading &read) {
     if (ty_status status = image_follow_begin_change(f.heap, &writable))
         return status;
     f.rt.heap = writable;
-    ty_status status = loaded ? reservations_read_again(f.rt) : TY_OK;
+    ty_status status = TY_OK;
+    if (loaded)
+        status = f.options.shared ? reservations_recover(f.rt) : reservations_read_again(f.rt);
     if (!status && read.more)
         status = replay_run(f.rt, f.location, f.identity, f.next, false, read.plan);
     f.rt.heap = f.heap;
@@ -272,10 +274,18 @@ ty_status follow_begin(const heap_opening &state, ty_heap *heap, txn_runtime &rt
         return status;
     if (ty_status status = load(f, false))
         return status;
-    if (!rt.threads)
+    if (!rt.threads || f.options.shared) // that has a thread of its own
         return TY_OK;
     ty_status status = f.thread.start(keep_up, &f);
     f.has_thread = !status;
+    return status;
+}
+
+ty_status follow_load(txn_runtime &rt, uint64_t *lsn) {
+    follower &f = *rt.follower;
+    os::lock_guard guard(f.lock);
+    const ty_status status = load(f, true);
+    *lsn = f.next.lsn;
     return status;
 }
 
@@ -302,16 +312,20 @@ void follow_end(txn_runtime &rt) {
 ty_status txn_refresh(ty_heap *heap, uint64_t wait_ns, bool *changed) {
     txn_runtime *rt = runtime_of(heap);
     *changed = false;
-    if (rt == nullptr || rt->follower == nullptr)
+    if (rt == nullptr || (rt->follower == nullptr && rt->sharing == nullptr))
         return failure(TY_E_ARGUMENT, "%s that does not follow a writer", call).remedy("open it with TY_OPEN_FOLLOW");
     if (ty_status status = refuse_forked(*rt, call))
         return status;
     if (in_section(*rt))
         return failure(TY_E_ARGUMENT, "%s: this thread has a read section of it open", call).remedy("end it first");
     const std::atomic<uint32_t> nobody_wakes{0};
+    const uint64_t shown = rt->sharing != nullptr ? sharing_last(*rt) : 0;
     for (const uint64_t begun = os::now_ns();;) {
-        if (ty_status status = refresh_once(*rt->follower, changed); status || *changed)
-            return status;
+        const ty_status refreshed =
+            rt->sharing != nullptr ? sharing_see_newest(*rt) : refresh_once(*rt->follower, changed);
+        *changed = *changed || (rt->sharing != nullptr && sharing_last(*rt) != shown);
+        if (refreshed || *changed)
+            return refreshed;
         const uint64_t waited = os::now_ns() - begun;
         if (waited >= wait_ns)
             return TY_OK;

@@ -157,6 +157,9 @@ ty_status check_log(void *context, const image_log &recorded, bool created, imag
         return status;
     if (state.follows()) // its log is read beside the writer
         return TY_OK;
+    if (!state.read_only() && !state.options.shared && !created)
+        if (ty_status status = check_not_shared(*state.options.storage, state.heap_path))
+            return status;
     if (recorded.log_identity)
         return find_log(state, recorded, choice);
     if (!created && !fault("image_from_before_its_log_accepted"))
@@ -257,8 +260,10 @@ ty_status start_log(heap_opening &state, txn_runtime &rt) {
     options.thread = rt.threads;
     options.check = [](void *heap) { return image_check_files(static_cast<ty_heap *>(heap)); };
     options.context = rt.heap;
-    if (ty_status status = log_start(options, &rt.log))
+    taiyen::log *log = nullptr;
+    if (ty_status status = log_start(options, &log))
         return status;
+    rt.log = log;
     if (ty_status status = snapshots_create(rt))
         return status;
     if (!state.options.concurrent)
@@ -318,10 +323,10 @@ ty_status detach(heap_opening &state, txn_runtime &rt) {
 ty_status start(void *context, ty_heap *heap) {
     auto &state = *static_cast<heap_opening *>(context);
     state.heap = heap;
-    txn_runtime *rt = runtime_create(state, heap);
+    txn_runtime *rt = state.again ? state.again : runtime_create(state, heap);
     if (!rt)
         return TY_E_MEMORY;
-    if (ty_status status = make_parts(*rt))
+    if (ty_status status = state.again ? TY_OK : make_parts(*rt))
         return status;
     if (state.follows())
         return TY_OK;
@@ -346,7 +351,11 @@ ty_status validate_heap(void *context, ty_heap *heap) {
 }
 
 ty_status finish_follower(heap_opening &state, ty_heap **heap) {
-    if (image_kind(*heap) == TY_TRANSACTIONAL)
+    if (state.options.shared && image_kind(*heap) != TY_TRANSACTIONAL)
+        return failure(TY_E_BUSY, "share a heap that another process has open as a snapshot heap")
+            .at(state.heap_path)
+            .remedy("close it there");
+    if (image_kind(*heap) == TY_TRANSACTIONAL && !state.options.shared)
         if (ty_status status = image_freeze(heap))
             return status;
     txn_runtime *rt = runtime_of(*heap);
@@ -360,6 +369,8 @@ ty_status finish_follower(heap_opening &state, ty_heap **heap) {
     if (ty_status status = follow_begin(state, *heap, *rt))
         return status;
     state.replayed = true;
+    if (ty_status status = state.options.shared ? sharing_join(state, *rt) : TY_OK)
+        return status;
     return validate_heap(&state, *heap);
 }
 
@@ -468,8 +479,26 @@ void give_up(heap_opening &state, ty_heap *heap, bool created) {
     (void)report_again(error);
 }
 
+ty_status lock_log(void *context) {
+    const ty_status status = log_location_open(static_cast<heap_opening *>(context)->location, true);
+    return status == TY_E_NOT_FOUND ? TY_OK : status; // the open refuses it, or makes one
+}
+
+// What a follower had before it was opened again for writing.
+void end_log(txn_runtime &rt) {
+    snapshots_stop(rt);
+    if (rt.log)
+        log_stop(rt.log);
+    rt.log = nullptr;
+    snapshots_destroy(rt);
+}
+
 void give_up_start(void *context) {
-    give_up_runtime(static_cast<heap_opening *>(context)->heap);
+    auto &state = *static_cast<heap_opening *>(context);
+    if (state.again)
+        end_log(*state.again);
+    else
+        give_up_runtime(state.heap);
 }
 
 } // namespace
@@ -481,6 +510,7 @@ txn_runtime *runtime_of(ty_heap *heap) {
 void runtime_destroy(txn_runtime &rt) {
     runtime_shut(rt);
     bool forked = rt.txn_forked(); // threads and locks are the parent's
+    sharing_stop_thread(rt);
     follow_end(rt);
     thread_ends_remove(rt);
     if (!forked) {
@@ -493,6 +523,7 @@ void runtime_destroy(txn_runtime &rt) {
     if (rt.concurrent)
         concurrent_destroy(static_cast<concurrent_heap *>(rt.concurrent));
     snapshots_destroy(rt);
+    sharing_end(rt);
     sink_destroy(rt.internal_sink);
     free(rt.log_path);
     transaction_destroy(rt);
@@ -525,6 +556,8 @@ ty_status open_resolved(heap_opening &state, ty_heap **heap, ty_report *report) 
     }
     if (!status && state.dropped)
         add_dropped_log(state, filled);
+    if (!status && state.options.shared && !state.follows())
+        status = sharing_begin_as_log_writer(state, *runtime_of(opened));
     if (status) {
         give_up(state, opened, filled.created);
         return status;
@@ -608,7 +641,47 @@ ty_status open_followed(const char *path, const ty_open_options &options, ty_hea
     }
 }
 
+// The first process that opens it writes its log; others join it.
+ty_status open_shared(const char *path, const ty_open_options &options, ty_heap **heap, ty_report *report,
+                      const open_validator *validator) {
+    constexpr unsigned tries_max = 10;
+    const std::atomic<uint32_t> nobody_wakes{0};
+    ty_open_options joins = options;
+    joins.mode = TY_OPEN_FOLLOW;
+    for (unsigned tries = 0;; ++tries) {
+        ty_status status = open_heap_files(path, options, heap, report, validator);
+        // Another process has just made it, or is about to.
+        const bool in_use = status == TY_E_BUSY || (status == TY_E_EXISTS && options.mode == TY_OPEN_OR_CREATE);
+        if (in_use)
+            status = open_followed(path, joins, heap, report, validator);
+        const bool is_being_made = in_use && status == TY_E_NOT_FOUND;
+        if ((status != TY_E_BUSY && !is_being_made) || tries == tries_max)
+            return status;
+        os::wait_on(nobody_wakes, 0, uint64_t{2'000'000} << tries);
+    }
+}
+
 } // namespace
+
+ty_status open_again_for_writing(txn_runtime &rt, const char *path, const ty_open_options &options) {
+    heap_opening state{};
+    state.options = options;
+    state.heap_path = path;
+    state.again = &rt;
+    if (ty_status status = log_location_create(state.location, path, options))
+        return status;
+    image_open_hook hook{&state, check_log, make_log, start, give_up_start, name_open, nullptr, rt.heap, lock_log};
+    ty_heap *opened = nullptr;
+    if (ty_status status = image_open(path, options, &hook, &opened, nullptr))
+        return status;
+    if (ty_status status = finish_open(state, &opened)) {
+        const ty_error why = keep_error();
+        rt.poisoned.store(true, std::memory_order_release);
+        return report_again(why, status);
+    }
+    follow_end(rt);
+    return TY_OK;
+}
 
 ty_status txn_look_at_files(const char *path, const ty_open_options &options,
                             ty_status (*look)(ty_heap *heap, const ty_in_doubt_txn *in_doubt, void *context),
@@ -629,6 +702,8 @@ ty_status txn_open(const char *path, const ty_open_options &given, ty_heap **hea
     ty_open_options options = given;
     if (!options.storage)
         options.storage = ty_storage_default();
+    if (options.shared)
+        return open_shared(path, options, heap, report, validator);
     if (options.mode == TY_OPEN_COPY)
         return open_copy(path, options, heap, report, validator);
     return options.mode == TY_OPEN_FOLLOW ? open_followed(path, options, heap, report, validator)

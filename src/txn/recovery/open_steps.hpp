@@ -56,7 +56,7 @@ enum class log_fit {
     older,
     unused // another log of the heap that holds nothing: it can be used
 };
-// Opens the log of a heap and checks whether it is the image's, or does not matter.
+// Opens the log of a heap, unless that is open, and checks whether it is the image's, or does not matter.
 // Otherwise the open is refused. *other: the identity of an unused one.
 ty_status log_location_find(log_location &location, const log_identity &identity, const image_log &recorded,
                             bool writable, log_header *found, log_fit *fit, uint64_t *other);

@@ -22,6 +22,7 @@ struct heap_opening {
     const open_validator *validator; // may be NULL
     reading_beside *beside;          // NULL: the files as they are, for any mode
     const char *heap_path;
+    txn_runtime *again = nullptr; // of a heap that is open already, and goes on as this one (sharing/)
     uint64_t started_ns = os::now_ns();
     log_location location{};
     log_identity identity{};
@@ -52,6 +53,23 @@ struct heap_opening {
         log_location_destroy(location);
     }
 };
+
+// ---- open.cpp
+
+// A heap that follows is opened for writing, at its addresses, by the same handle. path: resolved. With the
+// reader-writer lock held exclusively. TY_E_BUSY: another process has it, and nothing has changed.
+ty_status open_again_for_writing(txn_runtime &rt, const char *path, const ty_open_options &options);
+
+// ---- sharing/
+
+// TY_E_BUSY: processes share the heap; for an open that is to have it alone, with its image locked. Removes a log
+// buffer that nobody uses.
+ty_status check_not_shared(const ty_storage &storage, const char *image_path);
+// For the process that has the heap open for writing: others can join from now on. Takes over what the buffer holds, if
+// some have joined a process that died.
+ty_status sharing_begin_as_log_writer(const heap_opening &state, txn_runtime &rt);
+// For one that follows it. TY_E_BUSY: no process that shares it writes the log.
+ty_status sharing_join(const heap_opening &state, txn_runtime &rt);
 
 // ---- in_doubt.cpp
 

@@ -20,13 +20,24 @@ inline failure bad_record(const char *name, uint64_t lsn, uint64_t position) {
 // only reserved, and these pages must read as zeros (H7).
 class replayer {
 public:
-    replayer(txn_runtime &rt, const char *name, bool shared = false) : rt_(&rt), name_(name), shared_(shared) {
+    // others_look: threads look at the heap, in no read section, and are paused. pause_late: only once a step changes
+    // blocks, as a pause costs more than a few words do.
+    enum class use : uint8_t { alone, others_look, pause_late };
+    replayer(txn_runtime &rt, const char *name, use how = use::alone) : rt_(&rt), name_(name), use_(how) {
         look_at_heap();
     }
 
-    // Pauses the heap around its steps. shared: other threads read the heap, but in no read section.
-    void begin() const { shared_ ? heap_change_begin(rt_->heap) : heap_restore_begin(rt_->heap); }
-    void end() const { shared_ ? heap_change_end(rt_->heap) : heap_restore_end(rt_->heap); }
+    // Pauses the heap around its steps.
+    void begin() {
+        if (use_ != use::pause_late)
+            pause();
+    }
+    void end() {
+        if (!paused_)
+            return;
+        paused_ = false;
+        use_ == use::alone ? heap_restore_end(rt_->heap) : heap_change_end(rt_->heap);
+    }
 
     // others: if a row of words has none, another thread may run another row meanwhile.
     ty_status run(const step_row &row, const other_step *others) {
@@ -47,6 +58,10 @@ public:
     }
 
 private:
+    void pause() {
+        paused_ = true;
+        use_ == use::alone ? heap_restore_begin(rt_->heap) : heap_change_begin(rt_->heap);
+    }
     void look_at_heap() { end_ = heap_used_bytes(rt_->heap) / 8; }
     uint64_t *word_at(uint64_t word) const { return reinterpret_cast<uint64_t *>(rt_->base) + word; }
     // The slot may hold no step, or a stale one: it is only prefetched.
@@ -74,6 +89,8 @@ private:
         return status == TY_E_DAMAGED ? bad_record(name_, step.lsn, step.position) : status;
     }
     ty_status run(const record_operation &operation) {
+        if (!paused_)
+            pause();
         ty_status status = do_operation(operation);
         look_at_heap();
         return status && operation.kind != operation_kind::procedure ? TY_E_DAMAGED : status;
@@ -107,7 +124,7 @@ private:
     ty_status run_procedure(const record_operation &operation) {
         end();
         ty_status status = procedure_run(rt_->heap, operation.procedure, operation.bytes, operation.byte_count);
-        begin();
+        pause();
         const ty_error previous = keep_error();
         if (!status || previous.status == status)
             return status;
@@ -119,7 +136,8 @@ private:
 
     txn_runtime *rt_;
     const char *name_;
-    bool shared_;
+    use use_;
+    bool paused_ = false;
     uint64_t end_; // end of the words in pages in use
 };
 

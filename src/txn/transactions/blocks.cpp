@@ -363,7 +363,8 @@ ty_status blocks_finish_commit(ty_txn *txn, bool by_snapshot) {
         bool listed = block.published || (by_snapshot && block.words_wanted == 0);
         if (listed) // before another thread can reserve its place
             reserved_forget(rt, block.word);
-        if (block.words_wanted == 0 && txn->free_later && rt.threads && reserved_leave(rt, block.word) == TY_OK)
+        if (block.words_wanted == 0 && txn->free_later && rt.threads && rt.sharing == nullptr &&
+            reserved_leave(rt, block.word) == TY_OK)
             snapshots_free_later(rt, address);
         else if (block.words_wanted == 0)
             status = heap_free(address);

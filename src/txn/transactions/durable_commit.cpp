@@ -23,6 +23,10 @@ ty_status durable_by_snapshot(txn_runtime &rt) {
 
 // X4: an acknowledged transaction is in the log after the newest durable snapshot, or in that snapshot.
 ty_status make_durable(txn_runtime &rt, uint64_t lsn) {
+    return rt.sharing != nullptr ? sharing_make_durable(rt, lsn) : make_durable_in_log(rt, lsn);
+}
+
+ty_status make_durable_in_log(txn_runtime &rt, uint64_t lsn) {
     for (;;) {
         if (lsn > log_last(rt.log) && rt.unlogged.load(std::memory_order_relaxed))
             return durable_by_snapshot(rt);

@@ -66,9 +66,11 @@ ty_status txn_prepare(ty_txn *txn, const void *description, size_t bytes) {
 
 ty_status txn_prepare_check(ty_heap *heap, const char *call) {
     const txn_runtime *rt = runtime_of(heap);
-    if (rt == nullptr || rt->log == nullptr)
+    if (rt == nullptr || (rt->log == nullptr && rt->sharing == nullptr))
         return failure(TY_E_ARGUMENT, "%s: the heap is not transactional, or open for reading only", call)
             .remedy("open it for writing with the kind TY_TRANSACTIONAL");
+    if (ty_status status = refuse_shared(*rt, call))
+        return status;
     if (rt->txn_forked())
         return failure(TY_E_FORKED, "%s: the heap belongs to the parent process", call)
             .remedy("do it there, and leave it alone here");

@@ -99,7 +99,11 @@ void leave_rwlock(txn_runtime &rt, fair_rwlock &rwlock) {
 
 // Whether what was read counts: asked before a follower shows another state.
 ty_status leave_read(txn_runtime &rt, fair_rwlock &rwlock) {
-    const ty_status status = rt.follower != nullptr ? follower_check(rt) : TY_OK;
+    ty_status status = TY_OK;
+    if (rt.sharing != nullptr)
+        status = sharing_check_read(rt);
+    else if (rt.follower != nullptr)
+        status = follower_check(rt);
     leave_rwlock(rt, rwlock);
     return status;
 }
@@ -157,6 +161,8 @@ ty_status txn_read_begin(ty_heap *heap) {
     if (known && !nested)
         return failure(TY_E_ARGUMENT, "begin a read section: this thread has one of an object open on the heap")
             .remedy("begin the heap's section first, or end the object's");
+    if (ty_status status = nested || rt->sharing == nullptr ? TY_OK : sharing_see_newest(*rt))
+        return status;
     if (!nested)
         if (ty_status status = enter_rwlock(*rt, rt->rwlock, "begin a read section"))
             return status;
@@ -179,6 +185,8 @@ ty_status txn_object_read_begin(ty_heap *heap, const void *object) {
     txn_runtime *rt = runtime_of(heap);
     section *s;
     if (ty_status status = open_section(rt, call, &s))
+        return status;
+    if (ty_status status = refuse_shared(*rt, call))
         return status;
     if (s != &sections[section_count] && s->object != nullptr)
         return failure(TY_E_ARGUMENT, "%s: this thread has one open on the heap", call)
@@ -208,6 +216,8 @@ ty_status txn_lock_object(ty_txn *txn, const void *object) {
         return status;
     if (ty_status status = refuse_forked(*txn->rt, call))
         return status;
+    if (txn->rt->sharing != nullptr) // its readers read the whole heap
+        return TY_OK;
     fair_rwlock &rwlock = txn->rt->objects->of(object);
     for (fair_rwlock *held : txn->objects)
         if (held == &rwlock)

@@ -20,8 +20,10 @@ ty_status check_writable(txn_runtime *rt, const char *call) {
     if (rt == nullptr)
         return failure(TY_E_ARGUMENT, "%s: the heap is not transactional", call)
             .remedy("open it with the kind TY_TRANSACTIONAL");
-    if (rt->log == nullptr)
+    if (rt->log == nullptr && rt->sharing == nullptr)
         return failure(TY_E_PERMISSION, "%s: the heap is open for reading only", call).remedy("open it for writing");
+    if (ty_status status = refuse_shared(*rt, call))
+        return status;
     if (rt->txn_forked())
         return failure(TY_E_FORKED, "%s: the heap belongs to the parent process", call)
             .remedy("open the heap in the process that changes it");

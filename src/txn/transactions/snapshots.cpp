@@ -17,19 +17,27 @@ namespace {
 
 constexpr uint64_t retry_after_ns = 1'000'000'000;
 
+// A snapshot of a shared heap brings its memory to where the log is: no thread reads it.
+void lock_for_snapshot(txn_runtime &rt) {
+    rt.sharing != nullptr ? rt.rwlock.lock() : rt.rwlock.lock_shared();
+}
+void unlock_after_snapshot(txn_runtime &rt) {
+    rt.sharing != nullptr ? rt.rwlock.unlock() : rt.rwlock.unlock_shared();
+}
+
 // Holds the reader-writer lock as a reader, unless the calling thread has it by a read section already.
 class [[nodiscard]] rwlock_as_reader {
 public:
     explicit rwlock_as_reader(txn_runtime &rt) : rt_(rt), taken_(!in_section(rt)) {
         if (taken_)
-            rt_.rwlock.lock_shared();
+            lock_for_snapshot(rt_);
     }
     ~rwlock_as_reader() { unlock(); }
     rwlock_as_reader(const rwlock_as_reader &) = delete;
     rwlock_as_reader &operator=(const rwlock_as_reader &) = delete;
     void unlock() {
         if (taken_)
-            rt_.rwlock.unlock_shared();
+            unlock_after_snapshot(rt_);
         taken_ = false;
     }
 
@@ -195,6 +203,9 @@ ty_status snapshots_repair(txn_runtime &rt) {
     rwlock_as_reader rwlock(rt);
     others_stopped stopped(rt);
     os::lock_guard guard(s.lock);
+    const sharing_settled settled(rt);
+    if (settled.status)
+        return settled.status;
     return log_broken(rt.log) ? start_and_continue(rt, s, 0, &rwlock) : TY_OK;
 }
 
@@ -238,26 +249,27 @@ ty_status snapshots_take(txn_runtime &rt, bool rwlock_held) {
         (void)wait_for(rt, epoch); // its failure is reported to the threads that wait for it
     flush_async_commits(rt);       // so that there is little left to write once the reader-writer lock is held
     if (!rwlock_held)
-        rt.rwlock.lock_shared();
+        lock_for_snapshot(rt);
     ty_status status = TY_OK;
     epoch = 0;
     if (!s.stopping.load(
             std::memory_order_relaxed)) { // otherwise the transaction may have left the reader-writer lock held
         os::lock_guard guard(s.lock);
         before = pages_written(rt);
-        status = start_ordinary(rt, s, &epoch);
+        const sharing_settled settled(rt);
+        status = settled.status ? settled.status : start_ordinary(rt, s, &epoch);
     }
     if (!rwlock_held)
-        rt.rwlock.unlock_shared();
+        unlock_after_snapshot(rt);
     if (!status && epoch)
         status = wait_for(rt, epoch);
     if (!status && epoch && !s.stopping.load(std::memory_order_relaxed)) {
         if (!rwlock_held)
-            rt.rwlock.lock_shared();
+            lock_for_snapshot(rt);
         if (!s.stopping.load(std::memory_order_relaxed))
             evict_copies(rt);
         if (!rwlock_held)
-            rt.rwlock.unlock_shared();
+            unlock_after_snapshot(rt);
     }
     os::lock_guard guard(s.lock);
     if (status) {
@@ -288,6 +300,9 @@ ty_status snapshot_instead(txn_runtime &rt, bool holds_transaction, uint64_t *ls
     snapshot_service &s = *rt.snapshots;
     os::lock_guard guard(s.lock);
     snapshots_set_due_log_bytes(rt, UINT64_MAX); // the one before it may have begun too late
+    const sharing_settled settled(rt);
+    if (settled.status)
+        return settled.status;
     if (ty_status status = start_and_continue(rt, s, holds_transaction, nullptr))
         return status;
     *lsn = s.pending_redo_point.lsn;
@@ -331,6 +346,8 @@ void snapshots_add_stats(txn_runtime &rt, ty_txn_stats *stats) {
 
 ty_status txn_snapshot_start(ty_heap *heap, uint64_t *epoch) {
     txn_runtime *rt = runtime_of(heap);
+    if (rt && rt->sharing && !rt->log)
+        return refuse_shared(*rt, "take a snapshot in another process than the one that writes the log");
     if (!rt || !rt->log || rt->txn_forked())
         return image_snapshot_start(heap, nullptr, nullptr, epoch);
     if (has_own(*rt))
@@ -344,6 +361,9 @@ ty_status txn_snapshot_start(ty_heap *heap, uint64_t *epoch) {
         return start_ordinary(*rt, *rt->snapshots, epoch);
     rwlock_as_reader rwlock(*rt);
     os::lock_guard guard(rt->snapshots->lock);
+    const sharing_settled settled(*rt);
+    if (settled.status)
+        return settled.status;
     return start_ordinary(*rt, *rt->snapshots, epoch);
 }
 
@@ -366,8 +386,10 @@ void txn_evict_copies(ty_heap *heap) {
 
 ty_status txn_work(ty_heap *heap) {
     txn_runtime *rt = runtime_of(heap);
-    if (rt && rt->follower)
+    if (rt && rt->follower && !rt->sharing)
         return follower_keep_up(*rt);
+    if (rt && rt->sharing && !rt->log)
+        return TY_OK;
     if (!rt || !rt->log || rt->txn_forked())
         return image_work(heap);
     snapshot_service &s = *rt->snapshots;

@@ -54,6 +54,8 @@ void transaction_finish(ty_txn *txn) {
         !fault("rwlock_released_before_the_dtxn_is_durable")) // X29, as above
         return;
     others_go_on(*txn->rt);
+    if (txn->rt->sharing != nullptr)
+        sharing_unlock(*txn->rt);
     txn->rt->rwlock.unlock();
 }
 
@@ -73,7 +75,7 @@ void set_bounds(ty_txn *txn) {
 
 ty_status refuse_begin(const txn_runtime &rt) {
     constexpr const char *call = "begin a transaction";
-    if (rt.log == nullptr)
+    if (rt.log == nullptr && rt.sharing == nullptr)
         return failure(TY_E_PERMISSION, "%s: the heap is open for reading only", call).remedy("open it for writing");
     if (ty_status status = refuse_forked(rt, call))
         return status;
@@ -103,12 +105,19 @@ record_beginning beginning_of(const ty_txn *txn) {
 
 // A snapshot holds the transaction in place of a record. X6: a commit that fails leaves everything as it was.
 ty_status commit_by_snapshot(ty_txn *txn, uint64_t *lsn) {
+    if (txn->rt->log == nullptr)
+        return failure(TY_E_SPACE, "commit more than %llu MiB to a heap whose log another process writes",
+                       (unsigned long long)(log_buffer_record_max >> 20))
+            .at(image_path(txn->rt->heap))
+            .remedy("make several transactions of it, or make it in the process that opened the heap first");
     if (ty_status status = blocks_list(txn))
         return status;
     if (ty_status status = snapshot_instead(*txn->rt, true, lsn)) {
         blocks_unlist(txn);
         return status;
     }
+    if (txn->rt->sharing != nullptr)
+        sharing_append_snapshot(*txn->rt, *lsn);
     return TY_OK;
 }
 
@@ -129,19 +138,33 @@ ty_status collect(ty_txn *txn, record_part *part, size_t *entries) {
     return status;
 }
 
-ty_status append_copy(taiyen::log *log, const uint8_t *record, size_t bytes, uint64_t *lsn) {
+// Where a record goes: the log, or the log buffer that processes share.
+ty_status append_begin(txn_runtime &rt, size_t bytes, uint8_t **place) {
+    if (rt.sharing == nullptr)
+        return log_append_begin(rt.log, bytes, place);
+    if (bytes > log_buffer_record_max)
+        return TY_E_SPACE;
+    *place = sharing_append_begin(rt, bytes);
+    return TY_OK;
+}
+
+uint64_t append_end(txn_runtime &rt, size_t bytes) {
+    return rt.sharing != nullptr ? sharing_append_end(rt, bytes) : log_append_end(rt.log, bytes);
+}
+
+ty_status append_copy(txn_runtime &rt, const uint8_t *record, size_t bytes, uint64_t *lsn) {
     uint8_t *place;
-    if (ty_status status = log_append_begin(log, bytes, &place))
+    if (ty_status status = append_begin(rt, bytes, &place))
         return status;
     memcpy(place, record, bytes);
-    *lsn = log_append_end(log, bytes);
+    *lsn = append_end(rt, bytes);
     return TY_OK;
 }
 
 } // namespace
 
 ty_status transaction_append(ty_txn *txn, uint64_t *lsn) {
-    taiyen::log *log = txn->rt->log;
+    txn_runtime &rt = *txn->rt;
     record_part part{};
     size_t entries;
     *lsn = 0;
@@ -153,19 +176,19 @@ ty_status transaction_append(ty_txn *txn, uint64_t *lsn) {
     // Most of what is declared may not have changed: a record that could be too long is first encoded in memory of its
     // own.
     const size_t bound = before.bound() + record_bound(part);
-    const bool may_be_too_long = bound > log_record_max(log);
+    const bool may_be_too_long = bound > (rt.sharing != nullptr ? log_buffer_record_max : log_record_max(rt.log));
     uint8_t *place;
-    if (ty_status status = may_be_too_long ? txn->encoded.provide(bound) : log_append_begin(log, bound, &place))
+    if (ty_status status = may_be_too_long ? txn->encoded.provide(bound) : append_begin(rt, bound, &place))
         return status;
     if (may_be_too_long)
         place = txn->encoded.as<uint8_t>();
     const size_t bytes = record_encode_whole(before, part, place);
     ty_status status = TY_OK;
     if (!may_be_too_long) {
-        const uint64_t appended = log_append_end(log, bytes);
+        const uint64_t appended = append_end(rt, bytes);
         *lsn = bytes != 0 ? appended : 0;
     } else {
-        status = bytes != 0 ? append_copy(log, place, bytes, lsn) : TY_OK;
+        status = bytes != 0 ? append_copy(rt, place, bytes, lsn) : TY_OK;
         if (bound > kept_bytes)
             txn->encoded.trim(kept_bytes);
     }
@@ -198,9 +221,12 @@ ty_status publish_changes(ty_txn *txn, committed *done) {
     *done = {0, false};
     if (txn->prepared == 0 && nothing_done(txn))
         return TY_OK;
+    if (txn->rt->sharing != nullptr)
+        if (ty_status status = sharing_check_commit(*txn->rt))
+            return status;
     ty_status status = txn->prepared != 0 ? append_outcome(*txn->rt, record_outcome::committed, &done->lsn)
                                           : transaction_append(txn, &done->lsn);
-    if (status == TY_E_SPACE || (status != TY_OK && log_broken(txn->rt->log))) {
+    if (status == TY_E_SPACE || (status != TY_OK && txn->rt->sharing == nullptr && log_broken(txn->rt->log))) {
         done->by_snapshot = true;
         status = commit_by_snapshot(txn, &done->lsn);
     }
@@ -220,10 +246,10 @@ ty_status commit_in_memory(ty_txn *txn, committed *done) {
     if (txn->takes_before_images && !txn->tracked)
         undeclared_stores_in(txn);
     bool sound = txn->blocks.count == 0 || blocks_finish_commit(txn, done->by_snapshot) == TY_OK;
-    if (done->lsn != 0)
+    if (done->lsn == 0)
+        done->lsn = txn_last(*txn->rt);
+    else if (txn->rt->log != nullptr)
         snapshots_after_commit(*txn->rt);
-    else
-        done->lsn = log_last(txn->rt->log);
     transaction_finish(txn);
     // The detail is that of the heap's refusal.
     return sound ? TY_OK : TY_E_DAMAGED;
@@ -332,10 +358,16 @@ ty_status txn_begin(ty_heap *heap, const ty_txn_options &options, ty_txn **begun
     if (ty_status status = thread_ends_watch())
         return status;
     // X31: a thread in a body waits for nobody on another heap.
-    if (!options.no_wait && !must_not_wait())
+    const bool no_wait = options.no_wait || must_not_wait();
+    if (ty_status status = rt->sharing != nullptr ? sharing_lock(*rt, no_wait) : TY_OK)
+        return status;
+    if (!no_wait) {
         rt->rwlock.lock();
-    else if (!rt->rwlock.try_lock())
+    } else if (!rt->rwlock.try_lock()) {
+        if (rt->sharing != nullptr)
+            sharing_unlock(*rt);
         return options.no_wait ? busy() : bodies_abort_for({blocker::kind::rwlock, nullptr, &rt->rwlock, nullptr});
+    }
     stop_others(*rt);
     // X22: what concurrent transactions have freed is free for this one, too.
     if (rt->concurrent != nullptr && !fault("begin_finds_freed_blocks_live"))
@@ -344,10 +376,12 @@ ty_status txn_begin(ty_heap *heap, const ty_txn_options &options, ty_txn **begun
     if (rt->poisoned.load(std::memory_order_relaxed) &&
         !fault("transaction_enters_a_poisoned_heap")) // while this waited
         status = refuse_poisoned(*rt, "begin a transaction");
-    else
+    else if (rt->sharing == nullptr || !(status = sharing_enter(*rt)))
         status = start(*rt, options, begun);
     if (status) {
         others_go_on(*rt);
+        if (rt->sharing != nullptr)
+            sharing_unlock(*rt);
         rt->rwlock.unlock();
     }
     return status;
@@ -378,7 +412,7 @@ static ty_status become_tracked(ty_txn *txn) {
 
 ty_status txn_set_stores(ty_heap *heap, ty_store_mode stores) {
     txn_runtime *rt = runtime_of(heap);
-    if (rt == nullptr || rt->log == nullptr)
+    if (rt == nullptr || (rt->log == nullptr && rt->sharing == nullptr))
         return failure(TY_E_ARGUMENT, "set how stores become known: the heap is not transactional, or open for reading "
                                       "only")
             .remedy("open it for writing with the kind TY_TRANSACTIONAL");
@@ -501,7 +535,7 @@ ty_status txn_rollback(ty_txn *txn) {
 ty_status txn_durable(ty_heap *heap, uint64_t lsn, bool wait, bool *durable) {
     txn_runtime *rt = runtime_of(heap);
     constexpr const char *call = "check whether a transaction is durable";
-    if (rt == nullptr || rt->log == nullptr)
+    if (rt == nullptr || (rt->log == nullptr && rt->sharing == nullptr))
         return failure(TY_E_ARGUMENT, "%s: the heap is not transactional, or open for reading only", call)
             .remedy("open it for writing with the kind TY_TRANSACTIONAL");
     if (ty_status status = refuse_forked(*rt, call)) // a wait would write to the parent's log
@@ -516,13 +550,13 @@ ty_status txn_durable(ty_heap *heap, uint64_t lsn, bool wait, bool *durable) {
     if (wait)
         if (ty_status status = make_durable(*rt, wanted))
             return status;
-    *durable = log_durable(rt->log) >= wanted;
+    *durable = rt->sharing != nullptr ? sharing_is_durable(*rt, wanted) : log_durable(rt->log) >= wanted;
     return TY_OK;
 }
 
 ty_status txn_get_stats(ty_heap *heap, ty_txn_stats *stats) {
     txn_runtime *rt = runtime_of(heap);
-    if (rt == nullptr || rt->log == nullptr)
+    if (rt == nullptr || (rt->log == nullptr && rt->sharing == nullptr))
         return failure(TY_E_ARGUMENT, "get transaction statistics: the heap is not transactional, or open for reading "
                                       "only")
             .remedy("open it for writing with the kind TY_TRANSACTIONAL");
@@ -537,13 +571,18 @@ ty_status txn_get_stats(ty_heap *heap, ty_txn_stats *stats) {
     stats->replayed_transactions = rt->metrics.replayed_transactions.get();
     stats->replayed_bytes = rt->metrics.replayed_bytes.get();
     stats->replay_ns = rt->metrics.replay_ns.get();
+    stats->lsn = txn_last(*rt);
+    if (rt->sharing != nullptr)
+        stats->durable_lsn = sharing_durable(*rt);
+    if (rt->log == nullptr) // another process writes it
+        return TY_OK;
     log_metrics metrics = log_get_metrics(rt->log);
     stats->log_bytes = metrics.bytes;
     stats->log_frames = metrics.frames;
     stats->used_log_bytes = metrics.used_bytes;
     stats->size_log_bytes = metrics.ring_bytes;
-    stats->lsn = txn_last(*rt);
-    stats->durable_lsn = log_durable(rt->log);
+    if (rt->sharing == nullptr)
+        stats->durable_lsn = log_durable(rt->log);
     stats->reserved_blocks = reserved_count(*rt);
     snapshots_add_stats(*rt, stats);
     if (rt->concurrent != nullptr)

@@ -66,9 +66,9 @@ struct txn_runtime : thread_end_watcher {
     char *base;
     uint64_t user_first_word; // what records may name (X5: no record stores to the heap's tables)
     uint64_t user_end_word;
-    taiyen::log *log;
-    const ty_log_sink *sink;    // where the log is kept
-    ty_log_sink *internal_sink; // the same, if the open created it; NULL for the program's
+    std::atomic<taiyen::log *> log; // of a shared heap it is set later
+    const ty_log_sink *sink;        // where the log is kept
+    ty_log_sink *internal_sink;     // the same, if the open created it; NULL for the program's
     char *log_path;
     bool log_elsewhere;       // the option log_path names it
     std::atomic<bool> opened; // its open has ended, so that other threads may use the runtime
@@ -103,6 +103,7 @@ struct txn_runtime : thread_end_watcher {
     std::atomic<uint64_t> unlogged; // transactions after the log's last one that are in memory alone
 
     struct follower *follower; // recovery/follow.cpp; NULL: it follows no writer
+    struct sharing *sharing;   // sharing/; NULL: this process has the heap for itself. log NULL: another one writes it
 
     // For a heap that is open for reading: what it holds.
     struct {
@@ -118,7 +119,10 @@ struct txn_runtime : thread_end_watcher {
 };
 
 // The last transaction in memory. A thread that needs it to stay so holds the reader-writer lock.
+uint64_t sharing_last(const txn_runtime &rt); // sharing/: LSN of the state that memory has
 inline uint64_t txn_last(const txn_runtime &rt) {
+    if (rt.sharing != nullptr)
+        return sharing_last(rt);
     return log_last(rt.log) + rt.unlogged.load(std::memory_order_relaxed);
 }
 
@@ -236,5 +240,57 @@ ty_status snapshots_make_room(txn_runtime &rt);
 ty_status snapshots_repair(txn_runtime &rt);
 // Waits until the LSN is durable; repairs a broken log by a snapshot. Without the reader-writer lock held.
 ty_status make_durable(txn_runtime &rt, uint64_t lsn); // durable_commit.cpp
+// The same for the process that writes the log of a shared heap: of records that the log has.
+ty_status make_durable_in_log(txn_runtime &rt, uint64_t lsn);
+
+// ---- sharing/: of a heap that several processes write to, one at a time (ty_open_options.shared)
+//
+// Locks of a transaction: a queue of the threads of this process, the writer lock of all processes, then the
+// reader-writer lock. Each is held until the transaction ends.
+
+// The writer lock, and room for a record in the buffer. Expected: TY_E_BUSY, with no_wait.
+ty_status sharing_lock(txn_runtime &rt, bool no_wait);
+// With the reader-writer lock held: memory becomes the newest state.
+ty_status sharing_enter(txn_runtime &rt);
+void sharing_unlock(txn_runtime &rt);
+// X6: before its record is appended. What the transaction read counts.
+ty_status sharing_check_commit(const txn_runtime &rt);
+inline constexpr uint64_t log_buffer_record_max = uint64_t{2} << 20;
+uint8_t *sharing_append_begin(txn_runtime &rt, size_t bytes);
+uint64_t sharing_append_end(txn_runtime &rt, size_t bytes);  // its LSN
+void sharing_append_snapshot(txn_runtime &rt, uint64_t lsn); // a snapshot holds the transaction
+
+// Before a read section, with no lock held: memory becomes the newest state, unless a thread of this process reads or
+// writes.
+ty_status sharing_see_newest(txn_runtime &rt);
+// Whether what was read counts. TY_E_EXPIRED.
+ty_status sharing_check_read(const txn_runtime &rt);
+ty_status sharing_make_durable(txn_runtime &rt, uint64_t lsn);
+uint64_t sharing_durable(const txn_runtime &rt); // LSN
+bool sharing_is_durable(const txn_runtime &rt, uint64_t lsn);
+// For calls that a shared heap refuses. TY_OK for one that is not shared. call completes "cannot ...".
+ty_status refuse_shared(const txn_runtime &rt, const char *call);
+
+// While it lives, log and memory of the log's writer hold the same (X1), for a snapshot: with the reader-writer lock
+// held exclusively. What the log has no room for is counted as unlogged.
+class [[nodiscard]] sharing_settled {
+public:
+    explicit sharing_settled(txn_runtime &rt);
+    ~sharing_settled();
+    sharing_settled(const sharing_settled &) = delete;
+    sharing_settled &operator=(const sharing_settled &) = delete;
+    ty_status status = TY_OK;
+
+private:
+    txn_runtime &rt_;
+};
+
+void sharing_stop_thread(txn_runtime &rt);
+void sharing_end(txn_runtime &rt);
+// For a close of the log's writer: nobody commits from here on. Then either sharing_go_on, as the close has failed, or
+// sharing_finish_close.
+void sharing_begin_close(txn_runtime &rt);
+void sharing_go_on(txn_runtime &rt);
+void sharing_finish_close(txn_runtime &rt);
 
 } // namespace taiyen

@@ -221,6 +221,13 @@ void image_unmake(ty_heap *heap) {
 }
 
 void image_teardown(image *im) {
+    image_release(im);
+    if (im->before)
+        os::unmap_memory(im->before, sizeof(image));
+    os::unmap_memory(im, sizeof(image));
+}
+
+void image_release(image *im) {
     bool forked = im->fork.forked();
     durable_close(*im, forked);
     if (!forked) {
@@ -252,7 +259,6 @@ void image_teardown(image *im) {
     im->overwritten.stop();
     free(im->image_path);
     free(im->journal_path);
-    os::unmap_memory(im, sizeof(image));
 }
 
 } // namespace taiyen

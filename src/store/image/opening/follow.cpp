@@ -30,15 +30,21 @@ ty_status check_same(const image &im, const image_header &now) {
     return follow_check(im, now);
 }
 
-// A copy of its own for a page whose content the image is about to lose: a store of what is there. Nobody else stores.
+// A copy of its own for a page whose content the image is about to lose: a store of what is there. Where the heap is
+// shared the program may store at the same time: then it has made the copy.
 void make_private(const image &im, uint64_t page) {
-    volatile char *first = im.base + page * page_bytes;
-    *first = *first;
+    auto *first = reinterpret_cast<std::atomic<char> *>(im.base + page * page_bytes);
+    char is = first->load(std::memory_order_relaxed);
+    (void)first->compare_exchange_strong(is, is, std::memory_order_relaxed);
 }
 
 struct writable_memory {
-    explicit writable_memory(const image &of) : im(of), status(os::protect(of.base, of.mapped_bytes, true)) {}
-    ~writable_memory() { (void)os::protect(im.base, im.mapped_bytes, false); }
+    explicit writable_memory(const image &of)
+        : im(of), status(of.shares ? TY_OK : os::protect(of.base, of.mapped_bytes, true)) {}
+    ~writable_memory() {
+        if (!im.shares)
+            (void)os::protect(im.base, im.mapped_bytes, false);
+    }
     writable_memory(const writable_memory &) = delete;
     writable_memory &operator=(const writable_memory &) = delete;
 
@@ -264,6 +270,16 @@ void image_follow_lose(ty_heap *heap) {
     image_of(heap)->followed.lost = true;
 }
 
+bool image_follow_is_lost(ty_heap *heap, uint64_t expired) {
+    const following &f = image_of(heap)->followed;
+    return f.lost || f.held < expired;
+}
+
+void follow_leave(image &im) {
+    uint64_t other = 0;
+    (void)im.backing.hold(TY_HOLD_NONE, 0, (uint64_t{1} << 62) - 1, &other);
+}
+
 ty_status image_follow_look(ty_heap *heap, follow_look *look) {
     image &im = *image_of(heap);
     following &f = im.followed;
@@ -361,6 +377,20 @@ ty_status image_follow_refresh(ty_heap *heap) {
 
 namespace {
 
+// The memory becomes the image, and what it lacks.
+struct renewal {
+    image &im;
+    const batch_list &batches;
+    ty_status status = TY_OK;
+    static void run(void *context) {
+        auto &self = *static_cast<renewal *>(context);
+        self.status = os::decommit(self.im.base, self.im.mapped_bytes);
+        self.im.followed.copied.clear();
+        for (const batch *b = self.batches.first; b != nullptr && self.status == TY_OK; b = b->next)
+            self.status = read_batch(self.im.journal, *b, {&self.im, copy_page_in});
+    }
+};
+
 // One try, of which any step may meet a change of the files.
 ty_status load(image &im, journal_contents &journal) {
     following &f = im.followed;
@@ -379,12 +409,14 @@ ty_status load(image &im, journal_contents &journal) {
             .remedy("try again when the writer has checkpointed them");
     if (ty_status status = make_durable(im, batches))
         return status;
-    if (ty_status status = os::decommit(im.base, im.mapped_bytes))
-        return status;
-    f.copied.clear();
-    for (const batch *b = batches.first; b != nullptr; b = b->next)
-        if (ty_status status = read_batch(im.journal, *b, {&im, copy_page_in}))
-            return status;
+    renewal renew{im, batches};
+    ty_status status = TY_OK;
+    if (im.shares)
+        status = heap_renew(im.heap, snapshot_owner(im), renewal::run, &renew);
+    else
+        renewal::run(&renew);
+    if (renew.status || status)
+        return renew.status ? renew.status : status;
     f.seen = im.header.current = header;
     const batch *newest = batches.last;
     f.shown = newest != nullptr ? newest->epoch : header.epoch;
@@ -420,13 +452,19 @@ ty_status image_follow_load(ty_heap *heap, image_log *log) {
             return status;
         os::wait_on(nobody_wakes, 0, first_pause_ns << tries);
     }
-    heap_learn_top(heap);
+    if (!im.shares)
+        heap_learn_top(heap);
     f.lost = false;
     return TY_OK;
 }
 
 ty_status image_follow_begin_change(ty_heap *heap, ty_heap **writable) {
     image &im = *image_of(heap);
+    if (im.shares) { // it is writable
+        *writable = heap;
+        im.followed.lost = true;
+        return TY_OK;
+    }
     ty_status status = os::protect(im.base, im.mapped_bytes, true);
     if (!status)
         status = heap_attach_over(heap, snapshot_owner(im), writable);
@@ -441,8 +479,10 @@ ty_status image_follow_begin_change(ty_heap *heap, ty_heap **writable) {
 
 void image_follow_end_change(ty_heap *heap, ty_heap *writable, bool whole) {
     image &im = *image_of(heap);
-    heap_detach_over(heap, writable);
-    (void)os::protect(im.base, im.mapped_bytes, false);
+    if (!im.shares) {
+        heap_detach_over(heap, writable);
+        (void)os::protect(im.base, im.mapped_bytes, false);
+    }
     im.followed.lost = !whole;
 }
 

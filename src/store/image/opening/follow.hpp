@@ -15,5 +15,6 @@ ty_status follow_stand(image &im, image_header *header);
 // The heap is mapped, as at its newest snapshot.
 ty_status follow_start(image &im);
 void follow_stop(image &im);
+void follow_leave(image &im); // stands nowhere: it will not be read again
 
 } // namespace taiyen

@@ -28,6 +28,7 @@ ty_status image_create(const char *path, const ty_open_options &options, image *
     im->journal = {options.storage, nullptr, im->journal_path};
     im->read_only = opens_for_reading(options.mode);
     im->follows = options.mode == TY_OPEN_FOLLOW;
+    im->shares = im->follows && options.shared;
     im->default_journal_name = !options.journal_path;
     im->background = options.background;
     im->code = options.code;
@@ -178,6 +179,8 @@ bool pages_stay(const image &im, uint64_t limit_bytes) {
 
 // Takes the heap's memory, or checks that it can be taken. Reading a log needs it.
 ty_status check_memory(image &im, image_opening &state, uint64_t limit_bytes, bool checkpoints) {
+    if (state.hook && state.hook->again && !pages_stay(im, limit_bytes))
+        return failure(TY_E_MISMATCH, "write to a heap whose limit is being raised").at(im.image_path);
     const bool may_take_log = state.options.kind == TY_TRANSACTIONAL && im.header.current.kind != TY_TRANSACTIONAL;
     if (pages_stay(im, limit_bytes) && !checkpoints) {
         if (ty_status status = take_memory(im, state))
@@ -279,6 +282,9 @@ ty_status check_all(image &im, image_opening &state, uint64_t limit_bytes, bool 
             return status;
     if (ty_status status = make_ready(im, state))
         return status;
+    if (state.hook && state.hook->again)
+        if (ty_status status = state.hook->lock_log(state.hook->context))
+            return status;
     if (ty_status status = check_memory(im, state, limit_bytes, checkpoints))
         return status;
     return ask_for_log(im, state);
@@ -288,7 +294,7 @@ ty_status check_all(image &im, image_opening &state, uint64_t limit_bytes, bool 
 ty_status change_files(image &im, image_opening &state) {
     uint64_t limit_bytes = std::max(state.options.limit_bytes, im.header.current.limit_bytes);
     bool attaches = im.kind == TY_ARCHIVE && has_journal(state.options.kind) && !im.read_only;
-    bool checkpoints = exceeds_memory(state) && !im.read_only;
+    bool checkpoints = exceeds_memory(state) && !im.read_only && !(state.hook && state.hook->again);
     if (ty_status status = durable_check_growth(im, limit_bytes))
         return status;
     if (attaches)
@@ -514,9 +520,13 @@ ty_status image_open(const char *path, const ty_open_options &given, const image
             state.hook->give_up(state.hook->context);
         if (state.made)
             remove_files(*im);
+        if (state.before && im->heap)
+            give_memory_back(*im, *state.before);
         image_teardown(im);
         return report_again(error);
     }
+    if (state.before)
+        image_release(im->before = state.before);
     fill_report(*im, state);
     if (report)
         *report = state.report;

@@ -1,5 +1,6 @@
 // The memory of a heap: the image mapped, and over it what the image does not hold yet.
 #include "../snapshots/snapshots.hpp"
+#include "follow.hpp"
 #include "open_steps.hpp"
 
 #include <cstring>
@@ -174,7 +175,72 @@ ty_status start_memory(image &im, const image_opening &state) {
     return im.read_only || !has_journal(im.kind) ? TY_OK : start_tracking(im, state.options.tracking);
 }
 
+namespace {
+
+// What the memory of a heap that is open becomes: the image, and what it lacks.
+struct renewal {
+    image &im;
+    const image_opening &state;
+    ty_status status = TY_OK;
+    static void run(void *context) {
+        auto &self = *static_cast<renewal *>(context);
+        self.status = os::decommit(self.im.base, self.im.mapped_bytes);
+        const batch *b = self.state.journal.scan.batches.first;
+        for (; b != nullptr && self.status == TY_OK; b = b->next)
+            self.status = read_batch(self.im.journal, *b, {&self.im, copy_to_heap});
+    }
+};
+
+ty_status take_memory_of_follower(image &im, image_opening &state) {
+    image &before = *image_of(state.hook->again);
+    const image_header &header = im.header.current;
+    if (uintptr_t(before.base) != header.base || before.mapped_bytes != header.limit_bytes ||
+        memcmp(before.identity, header.identity, sizeof before.identity) != 0)
+        return failure(TY_E_MISMATCH, "write to a heap whose files were replaced").at(im.image_path);
+    im.base = before.base;
+    im.mapped_bytes = before.mapped_bytes;
+    im.heap = before.heap;
+    im.client = before.client;
+    im.shown = before.shown;
+    im.copies.being_written = before.copies.being_written;
+    im.copies.being_written_context = before.copies.being_written_context;
+    memcpy(im.identity, header.identity, sizeof im.identity);
+    note_file_system(im);
+    before.base = nullptr;
+    before.heap = nullptr;
+    state.before = &before;
+    follow_leave(before);
+    renewal renew{im, state};
+    const ty_status status = heap_renew(im.heap, snapshot_owner(im), renewal::run, &renew);
+    heap_set_image(im.heap, &im);
+    if (renew.status || status)
+        return renew.status ? renew.status : status;
+    if (ty_status filled = fill_used_holes(im))
+        return filled;
+    if (ty_status tracked = start_tracking(im, state.options.tracking))
+        return tracked;
+    copies_start(im, state.journal.scan.batches);
+    return TY_OK;
+}
+
+} // namespace
+
+void give_memory_back(image &im, image &before) {
+    before.heap = im.heap;
+    before.base = im.base;
+    before.client = im.client;
+    before.followed.lost = true; // a load has the heap renewed
+    heap_set_image(before.heap, &before);
+    if (im.tracking)
+        im.tracker.stop();
+    im.tracking = false;
+    im.heap = nullptr;
+    im.base = nullptr;
+}
+
 ty_status take_memory(image &im, image_opening &state) {
+    if (state.hook && state.hook->again)
+        return take_memory_of_follower(im, state);
     if (ty_status status = map_heap(im, state))
         return status;
     if (ty_status status = start_memory(im, state))

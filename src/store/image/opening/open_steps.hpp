@@ -18,6 +18,7 @@ struct image_opening {
     uint64_t checkpointed_pages = 0;
     uint64_t started_ns = os::now_ns();
     const image_open_hook *hook = nullptr;
+    image *before = nullptr;   // of hook->again, whose memory this one has taken
     image_log_choice log{};    // that the header is to have
     uint64_t other_log = 0;    // that the older of the two headers names
     uint64_t service_word = 0; // of the heap as it is: see image_log
@@ -56,6 +57,7 @@ ty_status check_attach(image &im);
 // open_memory.cpp: maps the image and what batches hold beyond it; makes a heap of it, and tracks its written pages.
 ty_status take_memory(image &im, image_opening &state);
 ty_status start_memory(image &im, const image_opening &state); // the same for what is mapped
+void give_memory_back(image &im, image &before);               // of hook->again: lost, until it is loaded
 // Whether that could be done, checked before the files are changed (I7): whether the addresses are free,
 ty_status probe_address(const image &im, uint64_t limit_bytes);
 // and whether they will hold a heap. Also finds the service word.

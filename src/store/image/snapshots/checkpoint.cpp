@@ -227,7 +227,8 @@ ty_status image_work(ty_heap *heap) {
     im.checkpoint_error.status = TY_OK;
     im.checkpoint_wanted = im.checkpoint_waited_for = true;
     im.changed.notify_all();
-    while (im.waiting.first && !im.checkpoint_error.status)
+    const uint64_t last = im.waiting.last ? im.waiting.last->epoch : 0; // later ones may be put off
+    while (im.waiting.first && im.waiting.first->epoch <= last && !im.checkpoint_error.status)
         im.changed.wait(im.work);
     return im.checkpoint_error.status ? report_again(im.checkpoint_error) : TY_OK;
 }

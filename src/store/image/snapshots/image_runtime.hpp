@@ -106,6 +106,8 @@ struct image : heap_image {
     uint64_t session;                 // of this open: random
     ty_code code;                     // the option of this open
     bool follows;                     // TY_OPEN_FOLLOW
+    bool shares;                      // and the program writes to the memory, too
+    image *before;                    // the follower that this one was, closed: threads may have found it
     following followed;
     // Of a snapshot heap: free pages whose copies were given back since the last snapshot, and since the one before it
     // that is durable. MK6: a revert restores them, as the tracker does not see that they have changed.
@@ -319,6 +321,7 @@ image_log log_with(const image &im, const batch_list &batches);
 
 heap_owner snapshot_owner(image &im);
 void image_teardown(image *im); // releases everything that exists; writes nothing
+void image_release(image *im);  // the same, but for the memory of *im
 void remove_files(image &im);   // of a heap that was created by an open that fails
 
 } // namespace taiyen

@@ -1,0 +1,384 @@
+// A shared heap as transactions and readers of one process see it.
+//
+// PR4: a transaction begins on the newest state: all that were committed before it, by any process. So does a read
+//      section, unless another thread of the process is in one.
+// PR5: nothing is committed that was computed from a memory that may have become a mixture (I27).
+#include "sharing.hpp"
+
+#include <algorithm>
+#include <cstdlib>
+#include <new>
+
+namespace taiyen {
+namespace {
+
+constexpr uint64_t piece_bytes = 2 * log_buffer_record_max;
+constexpr int loads_max = 10;
+
+uint64_t padded(uint64_t bytes) {
+    return (bytes + buffered_head_bytes - 1) / buffered_head_bytes * buffered_head_bytes;
+}
+
+ty_status expired(const sharing &s, const char *call) {
+    return failure(TY_E_EXPIRED, "%s: the heap's files were overwritten while this process stood still", call)
+        .at(image_path(s.rt.heap))
+        .remedy("roll back, and do it again: the next transaction begins on the newest state");
+}
+
+bool is_expired(const sharing &s) {
+    return !s.writes_log.load(std::memory_order_acquire) &&
+           image_follow_is_lost(s.rt.heap, s.buffer.header().expired.load(std::memory_order_acquire)) &&
+           !fault("expired_process_commits");
+}
+
+ty_status of_another_library(const sharing &s) {
+    return failure(TY_E_DAMAGED, "take over what another process committed: that is not in the log buffer")
+        .at(image_path(s.rt.heap))
+        .remedy("close the heap in all processes, and open it again");
+}
+
+struct step_doer_of_buffer {
+    replayer &replay;
+    ty_status status = TY_OK;
+    static ty_status take(void *context, step_batch &full, bool, step_batch **next) {
+        auto &self = *static_cast<step_doer_of_buffer *>(context);
+        *next = &full;
+        self.status = self.replay.run(full.row, full.others);
+        return self.status ? TY_E_BUSY : TY_OK;
+    }
+};
+
+// The whole records at the front of a piece. *used: their bytes. *lsn: of the last one.
+ty_status apply_piece(sharing &s, uint64_t bytes, uint64_t *used, uint64_t *lsn) {
+    txn_runtime &rt = s.rt;
+    replayer replay(rt, image_path(rt.heap), replayer::use::pause_late);
+    step_doer_of_buffer doer{replay};
+    step_writer writer{{&doer, step_doer_of_buffer::take}, &s.batches[0]};
+    ty_status status = TY_OK;
+    uint64_t at = 0;
+    replay.begin();
+    while (!status && bytes - at >= buffered_head_bytes) {
+        buffered_record head;
+        memcpy(&head, s.piece + at, sizeof head);
+        const uint64_t whole = buffered_head_bytes + padded(head.bytes);
+        if (head.kind == buffered_kind::to_the_front || whole > bytes - at)
+            break;
+        if (head.lsn > *lsn) {
+            record_view view;
+            const auto *record = reinterpret_cast<const uint8_t *>(s.piece + at + buffered_head_bytes);
+            if (head.kind != buffered_kind::record || head.lsn != *lsn + 1)
+                status = TY_E_EXPIRED; // a snapshot has it
+            else if (!(status = record_inspect(record, head.bytes, &view))) {
+                writer.begin_record(head.lsn, UINT64_MAX);
+                status = record_decode_in_place(view.parts, view.size, {rt.user_first_word, rt.user_end_word}, writer);
+                *lsn = head.lsn;
+            }
+            if (status == TY_E_EXPIRED)
+                break;
+        }
+        at += whole;
+    }
+    const ty_status done = writer.hand_over(true);
+    replay.end();
+    *used = at;
+    if (doer.status || (done && done != TY_E_BUSY))
+        return doer.status ? doer.status : done;
+    return status;
+}
+
+ty_status load(sharing &s) {
+    uint64_t lsn = 0;
+    for (int tries = 0;; ++tries) {
+        const uint64_t released = s.buffer.header().released.load(std::memory_order_acquire);
+        if (ty_status status = follow_load(s.rt, &lsn))
+            return status;
+        s.applied.store(lsn, std::memory_order_relaxed);
+        s.position.store(released, std::memory_order_relaxed);
+        const ty_status status = apply_newer(s);
+        if (status != TY_E_EXPIRED || tries == loads_max)
+            return status;
+    }
+}
+
+} // namespace
+
+ty_status apply_newer(sharing &s) {
+    const log_buffer_header &h = s.buffer.header();
+    if (s.rt.write_faults != nullptr &&
+        h.end.load(std::memory_order_acquire) != s.position.load(std::memory_order_relaxed))
+        write_faults_destroy(s.rt); // so that the library's stores raise none
+    for (;;) {
+        const uint64_t at = s.position.load(std::memory_order_relaxed), end = h.end.load(std::memory_order_acquire);
+        const uint64_t place = at % log_buffer_bytes;
+        uint64_t bytes = end - at, used = 0, lsn = s.applied.load(std::memory_order_relaxed);
+        if (bytes == 0)
+            return TY_OK;
+        if (bytes > log_buffer_bytes)
+            return TY_E_EXPIRED;
+        bytes = std::min({bytes, log_buffer_bytes - place, piece_bytes});
+        memcpy(s.piece, s.buffer.bytes_at(at), bytes);
+        if (!s.buffer.still_there(at))
+            return TY_E_EXPIRED;
+        const ty_status status = apply_piece(s, bytes, &used, &lsn);
+        s.applied.store(lsn, std::memory_order_relaxed);
+        s.position.store(at + used, std::memory_order_relaxed);
+        if (status)
+            return status;
+        if (used < bytes) { // what follows is at the ring's front
+            buffered_record head;
+            memcpy(&head, s.piece + used, sizeof head);
+            if (head.kind == buffered_kind::to_the_front)
+                s.position.store(at - place + log_buffer_bytes, std::memory_order_relaxed);
+            else if (used == 0)
+                return of_another_library(s);
+        }
+    }
+}
+
+void ring(log_buffer_header &header, sleep_depth from) {
+    constexpr auto awake = uint32_t(sleep_depth::awake);
+    if (header.sleeps.load(std::memory_order_seq_cst) < uint32_t(from) || header.sleeps.exchange(awake) == awake)
+        return;
+    header.bell.fetch_add(1, std::memory_order_release);
+    os::wake_one_shared(header.bell);
+}
+
+ty_status sharing_check(const ty_open_options &options) {
+    constexpr const char *call = "open a heap with the option shared";
+    const char *other = options.concurrent                          ? "concurrent"
+                        : options.log_streams > 1                   ? "log_streams"
+                        : options.log                               ? "log"
+                        : options.check_stores                      ? "check_stores"
+                        : options.mark                              ? "mark"
+                        : options.background == TY_BACKGROUND_CALLS ? "background = TY_BACKGROUND_CALLS"
+                        : options.code == TY_CODE_MAPPED            ? "code = TY_CODE_MAPPED"
+                                                                    : nullptr;
+    if (options.kind != TY_TRANSACTIONAL || opens_for_reading(options.mode))
+        return failure(TY_E_ARGUMENT, "%s, and not as a transactional one for writing", call)
+            .remedy("give the option kind TY_TRANSACTIONAL; processes that only read follow it (TY_OPEN_FOLLOW)");
+    if (other == nullptr)
+        return TY_OK;
+    return failure(TY_E_UNSUPPORTED, "%s and %s", call, other).remedy("leave one of them out");
+}
+
+ty_status refuse_shared(const txn_runtime &rt, const char *call) {
+    if (rt.sharing == nullptr)
+        return TY_OK;
+    return failure(TY_E_UNSUPPORTED, "%s: several processes may share the heap", call)
+        .at(image_path(rt.heap))
+        .remedy("open it without the option shared for that");
+}
+
+ty_status sharing_create(const heap_opening &state, txn_runtime &rt, const storage_file *create_like) {
+    void *memory = nullptr;
+    if (ty_status status = os::map_memory(sizeof(sharing), os::memory_hint::none, &memory))
+        return status;
+    sharing &s = *(rt.sharing = ::new (memory) sharing(rt));
+    s.options = state.options;
+    s.options.mode = TY_OPEN_EXISTING;
+    const char *given[] = {state.heap_path, state.options.journal_path, state.options.log_path};
+    for (size_t n = 0; n < std::size(given); ++n)
+        if (given[n] != nullptr && (s.texts[n] = path_with(given[n], "")) == nullptr)
+            return TY_E_MEMORY;
+    s.options.journal_path = s.texts[1];
+    s.options.log_path = s.texts[2];
+    if (ty_status status = os::map_memory(piece_bytes, os::memory_hint::none, &memory))
+        return status;
+    s.piece = static_cast<char *>(memory);
+    if (ty_status status = s.batches.create(1))
+        return status;
+    return s.buffer.open(*s.options.storage, s.texts[0], create_like);
+}
+
+ty_status sharing_join(const heap_opening &state, txn_runtime &rt) {
+    ty_status status = sharing_create(state, rt, nullptr);
+    if (status == TY_E_NOT_FOUND)
+        return failure(TY_E_BUSY, "share a heap that another process has open for itself alone")
+            .at(state.heap_path)
+            .remedy("open it there with the option shared, too, or follow it (TY_OPEN_FOLLOW)");
+    if (status)
+        return status;
+    sharing &s = *rt.sharing;
+    if ((status = s.buffer.check(image_identity(rt.heap))))
+        return status;
+    if (!s.buffer.has_log_writer())
+        return failure(TY_E_BUSY, "share a heap: no process writes its log at the moment")
+            .at(state.heap_path)
+            .remedy("try again");
+    s.lock.release_unwanted();
+    rt.rwlock.lock();
+    status = load(s);
+    rt.rwlock.unlock();
+    return status ? status : sharing_start_thread(s);
+}
+
+void sharing_end(txn_runtime &rt) {
+    sharing *s = rt.sharing;
+    if (s == nullptr)
+        return;
+    if (!rt.txn_forked() && s->buffer.is_open()) { // a transaction that is under way is lost with the heap
+        s->lock.release_unwanted();
+        if (s->writes_log.load(std::memory_order_relaxed))
+            s->buffer.resign();
+    }
+    s->buffer.close();
+    if (s->piece != nullptr)
+        os::unmap_memory(s->piece, piece_bytes);
+    for (char *text : s->texts)
+        free(text);
+    rt.sharing = nullptr;
+    s->~sharing();
+    os::unmap_memory(s, sizeof *s);
+}
+
+// ---- Transactions
+
+ty_status sharing_lock(txn_runtime &rt, bool no_wait) {
+    sharing &s = *rt.sharing;
+    if (!no_wait)
+        s.queue.lock();
+    else if (!s.queue.try_lock())
+        return failure(TY_E_BUSY, "begin a transaction: another one is under way");
+    if (!no_wait) {
+        s.lock.lock();
+    } else if (!s.lock.try_lock()) {
+        s.queue.unlock();
+        return failure(TY_E_BUSY, "begin a transaction: one of another process is under way");
+    }
+    // So that a commit always finds room.
+    log_buffer_header &h = s.buffer.header();
+    while (s.buffer.free_bytes() < log_buffer_bytes / 2) {
+        const uint32_t seen = h.durable_changes.load(std::memory_order_acquire);
+        if (no_wait) {
+            sharing_unlock(rt);
+            return failure(TY_E_BUSY, "begin a transaction: the log's writer is behind");
+        }
+        h.wanted.store(UINT64_MAX, std::memory_order_seq_cst);
+        h.durable_waiters.fetch_add(1, std::memory_order_seq_cst);
+        ring(h, sleep_depth::gathers);
+        if (s.buffer.free_bytes() < log_buffer_bytes / 2)
+            os::wait_on_shared(h.durable_changes, seen, poll_others_ns);
+        h.durable_waiters.fetch_sub(1, std::memory_order_relaxed);
+    }
+    return TY_OK;
+}
+
+void sharing_unlock(txn_runtime &rt) {
+    rt.sharing->lock.unlock();
+    rt.sharing->queue.unlock();
+}
+
+ty_status sharing_enter(txn_runtime &rt) {
+    sharing &s = *rt.sharing;
+    ty_status status = is_expired(s) ? TY_E_EXPIRED : apply_newer(s);
+    if (status == TY_OK)
+        return TY_OK;
+    if (s.writes_log.load(std::memory_order_relaxed)) { // its memory has what the log has, or nothing is right
+        const ty_error why = keep_error();
+        rt.poisoned.store(true, std::memory_order_release);
+        return status == TY_E_EXPIRED ? of_another_library(s) : report_again(why, status);
+    }
+    image_follow_lose(rt.heap);
+    status = load(s);
+    return status == TY_E_EXPIRED ? of_another_library(s) : status;
+}
+
+ty_status sharing_check_commit(const txn_runtime &rt) {
+    return is_expired(*rt.sharing) ? expired(*rt.sharing, "commit") : TY_OK;
+}
+
+ty_status sharing_check_read(const txn_runtime &rt) {
+    return is_expired(*rt.sharing) ? expired(*rt.sharing, "go on reading a heap") : TY_OK;
+}
+
+uint8_t *sharing_append_begin(txn_runtime &rt, size_t bytes) {
+    return rt.sharing->buffer.append_begin(bytes);
+}
+
+uint64_t sharing_append_end(txn_runtime &rt, size_t bytes) {
+    sharing &s = *rt.sharing;
+    if (bytes == 0)
+        return 0;
+    const uint64_t lsn = s.applied.load(std::memory_order_relaxed) + 1;
+    s.buffer.append_end(bytes, lsn);
+    s.applied.store(lsn, std::memory_order_relaxed);
+    s.position.store(s.buffer.header().end.load(std::memory_order_relaxed), std::memory_order_relaxed);
+    ring(s.buffer.header(), sleep_depth::rests);
+    return lsn;
+}
+
+void sharing_append_snapshot(txn_runtime &rt, uint64_t lsn) {
+    sharing &s = *rt.sharing;
+    (void)s.buffer.append_begin(0);
+    s.buffer.append_end(0, lsn, buffered_kind::in_a_snapshot);
+    s.applied.store(lsn, std::memory_order_relaxed);
+    s.position.store(s.buffer.header().end.load(std::memory_order_relaxed), std::memory_order_relaxed);
+    ring(s.buffer.header(), sleep_depth::rests);
+}
+
+uint64_t sharing_last(const txn_runtime &rt) {
+    return rt.sharing->applied.load(std::memory_order_relaxed);
+}
+
+// ---- Readers
+
+// Whoever has the lock exclusively, be it a thread of the library, is waited for; readers are not.
+ty_status sharing_see_newest(txn_runtime &rt) {
+    constexpr int tries_max = 4;
+    sharing &s = *rt.sharing;
+    for (int tries = 0; tries < tries_max; ++tries) {
+        if (s.buffer.header().end.load(std::memory_order_acquire) == s.position.load(std::memory_order_acquire) &&
+            !is_expired(s))
+            return TY_OK;
+        if (rt.rwlock.try_lock()) {
+            const ty_status status = sharing_enter(rt);
+            rt.rwlock.unlock();
+            return status;
+        }
+        rt.rwlock.lock_shared();
+        rt.rwlock.unlock_shared();
+    }
+    return TY_OK;
+}
+
+// ---- Durability
+
+uint64_t sharing_durable(const txn_runtime &rt) {
+    return rt.sharing->buffer.header().durable.load(std::memory_order_acquire);
+}
+
+bool sharing_is_durable(const txn_runtime &rt, uint64_t lsn) {
+    return sharing_durable(rt) >= lsn;
+}
+
+// Asks the log's writer, whoever that is, and waits for it. One write may serve many.
+ty_status sharing_make_durable(txn_runtime &rt, uint64_t lsn) {
+    sharing &s = *rt.sharing;
+    log_buffer_header &h = s.buffer.header();
+    const uint32_t failures = h.failures.load(std::memory_order_acquire);
+    for (;;) {
+        const uint32_t seen = h.durable_changes.load(std::memory_order_acquire);
+        if (sharing_is_durable(rt, lsn))
+            return TY_OK;
+        if (s.writes_log.load(std::memory_order_acquire)) {
+            if (ty_status status = write_until_durable(s, lsn))
+                return status;
+            continue;
+        }
+        if (h.failures.load(std::memory_order_acquire) != failures)
+            return failure(ty_status(h.failure.load(std::memory_order_relaxed)),
+                           "make a transaction durable: the process that writes the heap's log cannot write it")
+                .at(image_path(rt.heap))
+                .remedy("free space on its disk, or look there (ty_background_work_status); then try again");
+        uint64_t wanted = h.wanted.load(std::memory_order_relaxed);
+        while (wanted < lsn && !h.wanted.compare_exchange_weak(wanted, lsn, std::memory_order_seq_cst)) {
+        }
+        h.durable_waiters.fetch_add(1, std::memory_order_seq_cst);
+        ring(h, sleep_depth::gathers);
+        if (!sharing_is_durable(rt, lsn))
+            os::wait_on_shared(h.durable_changes, seen, poll_others_ns);
+        h.durable_waiters.fetch_sub(1, std::memory_order_relaxed);
+    }
+}
+
+} // namespace taiyen
