@@ -190,16 +190,18 @@ typedef struct ty_open_options {
                          return; TY_OPEN_COPY also copies the file of marks */
     /* For transactional heaps that several processes have open for writing, each with this option: */
     bool shared; /* transactions of all processes follow each other; each begins on the newest state, and so does each
-                    read section. Every read is in one, or in a transaction: between them memory changes. The process
-                    that opens the heap first writes its log; if it closes it or dies, another one does so within some
-                    20 ms, and what was committed is kept as long as one of them lives. While it is stopped, others
-                    wait for durable commits. A process that was stopped for more than a second may get TY_E_EXPIRED
-                    from ty_commit and ty_read_end: roll back, and do it again. TY_E_SPACE: another process than the
-                    log's writer commits more than 2 MiB at once. Refused (TY_E_UNSUPPORTED): concurrent, several log
-                    streams, own log sinks, check_stores, TY_BACKGROUND_CALLS, mapped code; on the heap reservations,
-                    sections of objects, ty_prepare, marks, branches, replicas, and in other processes than the log's
-                    writer snapshots. TY_E_BUSY: a process has it open without this option. The file PATH-shared beside
-                    the heap is the processes' own, and of no use without them. docs/how-to/processes.md */
+                    read section, unless another thread of the process is in one. Every read is in a section, or in a
+                    transaction: between them memory changes. The process that opens the heap first writes its log; if
+                    it closes the heap or dies, another one does so within some 20 ms, and what was committed is kept as
+                    long as one of them lives. While it is stopped, or one of its read sections lasts, others wait for
+                    durable commits, and later for any. A process that was stopped for more than a second may get
+                    TY_E_EXPIRED from ty_commit and ty_read_end: roll back, and do it again. TY_E_SPACE: a commit
+                    changes more than 2 MiB, or a sixteenth of the log. Refused (TY_E_UNSUPPORTED): concurrent, several
+                    log streams, own log sinks, check_stores, TY_BACKGROUND_CALLS, mapped code; on the heap
+                    reservations, sections of objects, ty_prepare, marks, branches, replicas, and in other processes
+                    than the log's writer snapshots. TY_E_BUSY: a process has it open without this option. The file
+                    PATH-shared beside the heap is the processes' own, and of no use without them.
+                    docs/how-to/processes.md */
 } ty_open_options;
 #define TY_OPEN_OPTIONS_INIT                                                                                           \
     {                                                                                                                  \

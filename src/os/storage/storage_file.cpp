@@ -168,6 +168,23 @@ ty_status storage_file::rename_from(const char *creation_path, const char *name)
     return status;
 }
 
+// The storage maps at an address, never over what is there.
+ty_status storage_file::map_anywhere(size_t bytes, uint64_t offset, uint32_t flags, void **mapped) const {
+    constexpr int tries_max = 8;
+    ty_status status = TY_OK;
+    for (int tries = 0; tries < tries_max; ++tries) {
+        void *place = nullptr;
+        if ((status = os::map_memory(bytes, os::memory_hint::none, &place)))
+            return status;
+        os::unmap_memory(place, bytes);
+        if (!(status = map(place, bytes, offset, flags)))
+            *mapped = place;
+        if (status != TY_E_ADDRESS) // another thread was faster
+            return status;
+    }
+    return status;
+}
+
 uint64_t storage_file::allocated_bytes() const {
     uint64_t sum = 0, start = 0, end = 0;
     for (uint64_t offset = 0; next_data(offset, &start, &end) == TY_OK && end > offset; offset = end)

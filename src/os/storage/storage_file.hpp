@@ -86,6 +86,8 @@ struct storage_file {
     ty_status map(void *address, size_t bytes, uint64_t offset, uint32_t flags) const {
         return os::call_whole(storage->map, storage->context, file, address, bytes, offset, flags);
     }
+    // At an address that was free.
+    ty_status map_anywhere(size_t bytes, uint64_t offset, uint32_t flags, void **mapped) const;
     ty_status unmap(void *address, size_t bytes) const {
         return os::call_whole(storage->unmap, storage->context, file, address, bytes);
     }

@@ -256,10 +256,8 @@ ty_status image_follow_is_expired(ty_heap *heap, bool *expired);
 // What the open found, where nothing was loaded since; as image_follow_load.
 void image_follow_loaded(ty_heap *heap, image_log *log);
 void image_follow_lose(ty_heap *heap); // the memory is a mixture, until it is loaded
-// The same as image_follow_is_expired, where the writer mirrors the epoch below which it is so (image_share).
-bool image_follow_is_lost(ty_heap *heap, uint64_t expired);
-// The writer stores there the epoch that followers must stand at, before it overwrites what earlier ones show.
-void image_share(ty_heap *heap, std::atomic<uint64_t> *expired);
+// The same as image_follow_is_expired, without a system call; for a heap that is shared.
+bool image_follow_is_lost(ty_heap *heap);
 const storage_file *image_file(ty_heap *heap);
 ty_status image_follow_look(ty_heap *heap, follow_look *look);
 // Makes private copies of what the writer is about to overwrite.

@@ -272,6 +272,10 @@ ty_status take_chunk(receiving &r, const ty_feed_record *records, size_t count) 
 
 ty_status refuse_poisoned(const txn_runtime &rt, const char *call) {
     constexpr const char *remedy = "discard the heap (ty_discard): its files hold what was before";
+    if (rt.sharing != nullptr)
+        return failure(TY_E_DAMAGED, "%s: what other processes committed did not fit its memory", call)
+            .at(image_path(rt.heap))
+            .remedy("discard the heap (ty_discard), in all processes, and open it again");
     if (!rt.receives.load(std::memory_order_relaxed))
         return failure(TY_E_IN_DOUBT,
                        "%s: a write of distributed transactions has failed, which are in its memory all the same", call)

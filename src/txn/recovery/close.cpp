@@ -92,16 +92,17 @@ ty_status txn_close(ty_heap *heap) {
     if (reads) {
         if (rt->txn != nullptr && rt->txn->owner.load(std::memory_order_relaxed) != 0)
             return refuse_while_busy("close a heap");
-        if (rt->sharing != nullptr) // what this process has committed is not left to others
+        if (rt->sharing != nullptr) { // what was committed is not left to others: there may be none
+            if (ty_status status = sharing_see_newest(*rt))
+                return status;
             if (ty_status status = make_durable(*rt, txn_last(*rt)))
                 return status;
+        }
         runtime_shut(*rt);
         sharing_stop_thread(*rt);
         follow_stop_thread(*rt);
-        if (rt->log != nullptr) { // it has come to write the log meanwhile
-            sharing_go_on(*rt);
+        if (rt->log != nullptr) // it has come to write the log meanwhile
             return close_with_log(*rt);
-        }
     }
     ty_status status = image_close(heap, nullptr); // read-only, or forked and refused
     if (rt && !status) {

@@ -2,6 +2,7 @@
 
 #include "../recovery/recovery.hpp"
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 
@@ -14,24 +15,6 @@ constexpr const char *suffix = "-shared";
 
 // The numbers that are held: who writes the log, then the processes' own.
 constexpr uint64_t log_writers = 0, first_number = 1;
-
-// A place for the mapping: the storage maps at an address, never over what is there.
-ty_status map(const storage_file &file, void **mapped) {
-    constexpr int tries_max = 8;
-    ty_status status = TY_OK;
-    for (int tries = 0; tries < tries_max; ++tries) {
-        void *place = nullptr;
-        if ((status = os::map_memory(file_bytes, os::memory_hint::none, &place)))
-            return status;
-        os::unmap_memory(place, file_bytes);
-        status = file.map(place, file_bytes, 0, TY_MAP_WRITE | TY_MAP_SHARED);
-        if (!status)
-            *mapped = place;
-        if (status != TY_E_ADDRESS) // another thread was faster
-            return status;
-    }
-    return status;
-}
 
 // All of it is on the disk, so that no store to it fails for want of room.
 ty_status fill(const storage_file &file) {
@@ -73,7 +56,7 @@ ty_status log_buffer::take_number() {
         number_ = number + 1;
         return status;
     }
-    return failure(TY_E_BUSY, "share a heap with %u other processes", sharers_max)
+    return failure(TY_E_BUSY, "share a heap: all %u numbers of processes are taken", sharers_max)
         .at(path_)
         .remedy("end some of them, or follow it (TY_OPEN_FOLLOW)");
 }
@@ -89,6 +72,10 @@ ty_status log_buffer::open(const ty_storage &storage, const char *image_path, co
     ty_status status = open_file(file_, path_, create_like);
     if (!status)
         status = create_like ? fill(file_) : TY_OK;
+    // A number shows that the buffer is in use: so nobody has one of a buffer that was left behind.
+    if (!status && !create_like && !has_log_writer())
+        status =
+            failure(TY_E_BUSY, "share a heap: no process writes its log at the moment").at(path_).remedy("try again");
     if (!status)
         status = take_number();
     // Whoever had it last may have removed it meanwhile.
@@ -98,7 +85,7 @@ ty_status log_buffer::open(const ty_storage &storage, const char *image_path, co
     if (!status && !(status = file_.get_size(&size)) && size < file_bytes)
         status = failure(TY_E_BUSY, "share a heap: it is being opened").at(path_).remedy("try again");
     if (!status)
-        status = map(file_, &mapped_);
+        status = file_.map_anywhere(file_bytes, 0, TY_MAP_WRITE | TY_MAP_SHARED, &mapped_);
     if (status) {
         const ty_error error = keep_error();
         close();
@@ -117,23 +104,20 @@ void log_buffer::close() {
     *this = {};
 }
 
+// All at once: a process that ends and one that joins meanwhile are not both missed.
 ty_status log_buffer::others(bool *any) const {
+    const uint64_t firsts[] = {first_number, first_number + number_};
+    const uint64_t ends[] = {first_number + number_ - 1, first_number + sharers_max};
     uint64_t other = 0;
-    *any = false;
-    for (const bool below : {true, false}) {
-        const uint64_t first = below ? first_number : first_number + number_;
-        const uint64_t end = below ? first_number + number_ - 1 : first_number + sharers_max;
-        if (first == end)
-            continue;
-        const ty_status status = file_.hold(TY_HOLD_EXCLUSIVE, first, end - 1, &other);
-        if (status == TY_E_BUSY)
-            *any = true;
-        else if (status)
-            return status;
-        else
-            (void)file_.hold(TY_HOLD_NONE, first, end - 1, &other);
-    }
-    return TY_OK;
+    ty_status status = TY_OK;
+    for (int n = 0; n < 2 && !status; ++n)
+        if (firsts[n] != ends[n])
+            status = file_.hold(TY_HOLD_EXCLUSIVE, firsts[n], ends[n] - 1, &other);
+    for (int n = 0; n < 2; ++n)
+        if (firsts[n] != ends[n])
+            (void)file_.hold(TY_HOLD_NONE, firsts[n], ends[n] - 1, &other);
+    *any = status == TY_E_BUSY;
+    return *any ? TY_OK : status;
 }
 
 void log_buffer::format(const uint8_t heap_identity[16], uint64_t log_identity, uint64_t lsn) {
@@ -184,14 +168,16 @@ bool log_buffer::has_log_writer() const {
     return false;
 }
 
-bool log_buffer::is_gone(uint32_t number) const {
+bool log_buffer::take_if_gone(uint32_t number) const {
     uint64_t other = 0;
     if (number == number_ || number == 0 || number > sharers_max)
-        return number > sharers_max;
-    if (file_.hold(TY_HOLD_SHARED, first_number + number - 1, first_number + number - 1, &other))
         return false;
+    return file_.hold(TY_HOLD_SHARED, first_number + number - 1, first_number + number - 1, &other) == TY_OK;
+}
+
+void log_buffer::give_back(uint32_t number) const {
+    uint64_t other = 0;
     (void)file_.hold(TY_HOLD_NONE, first_number + number - 1, first_number + number - 1, &other);
-    return true;
 }
 
 uint64_t log_buffer::free_bytes() const {
@@ -207,9 +193,9 @@ uint8_t *log_buffer::append_begin(size_t bytes) {
     const uint64_t left = log_buffer_bytes - end % log_buffer_bytes;
     place_ = left < need ? end + left : end;
     // PR2: said before a byte is overwritten.
-    header_->begun.store(fault("overwrites_the_log_buffer_without_a_word") ? 0 : place_ + need,
-                         std::memory_order_relaxed);
-    std::atomic_thread_fence(std::memory_order_seq_cst);
+    const uint64_t before = header_->begun.load(std::memory_order_relaxed); // a longer one may have been given up
+    (void)header_->begun.exchange(fault("overwrites_the_log_buffer_without_a_word") ? 0
+                                                                                    : std::max(before, place_ + need));
     if (place_ != end) {
         const buffered_record skip{0, buffered_kind::to_the_front, 0};
         memcpy(ring_ + end % log_buffer_bytes, &skip, sizeof skip);
@@ -217,30 +203,39 @@ uint8_t *log_buffer::append_begin(size_t bytes) {
     return ring_ + place_ % log_buffer_bytes + buffered_head_bytes;
 }
 
-void log_buffer::append_end(size_t bytes, uint64_t lsn, buffered_kind kind) {
-    if (bytes == 0 && kind == buffered_kind::record)
+void log_buffer::append_end(size_t bytes, uint64_t lsn) {
+    if (bytes == 0)
         return;
-    const buffered_record head{static_cast<uint32_t>(bytes), kind, lsn};
+    const buffered_record head{static_cast<uint32_t>(bytes), buffered_kind::record, lsn};
     memcpy(ring_ + place_ % log_buffer_bytes, &head, sizeof head);
-    const uint64_t padded = (bytes + buffered_head_bytes - 1) / buffered_head_bytes * buffered_head_bytes;
-    header_->end.store(place_ + buffered_head_bytes + padded, std::memory_order_seq_cst);
+    header_->end.store(place_ + buffered_bytes(bytes), std::memory_order_seq_cst);
 }
 
-bool log_buffer::look(uint64_t *position, buffered_record *record) const {
+// What a process of another kind, or a broken disk, has left there is not believed.
+ty_status log_buffer::look(uint64_t *position, buffered_record *record) const {
     const uint64_t end = header_->end.load(std::memory_order_acquire);
-    if (*position == end)
-        return false;
-    memcpy(record, bytes_at(*position), sizeof *record);
-    if (record->kind != buffered_kind::to_the_front)
-        return true;
-    *position += log_buffer_bytes - *position % log_buffer_bytes;
-    memcpy(record, bytes_at(*position), sizeof *record);
-    return true;
+    for (int times = 0; times < 2 && *position != end; ++times) {
+        memcpy(record, bytes_at(*position), sizeof *record);
+        if (record->kind != buffered_kind::to_the_front) {
+            const uint64_t left = log_buffer_bytes - *position % log_buffer_bytes - buffered_head_bytes;
+            return record->kind == buffered_kind::record && record->bytes <= left && after(*position, *record) <= end
+                       ? TY_OK
+                       : damaged();
+        }
+        *position += log_buffer_bytes - *position % log_buffer_bytes;
+    }
+    return *position == end ? TY_E_NOT_FOUND : damaged();
+}
+
+ty_status log_buffer::damaged() const {
+    return failure(TY_E_DAMAGED, "take over what another process committed: that is not in the log buffer")
+        .at(path_)
+        .remedy("close the heap in all processes, and open it again");
 }
 
 bool log_buffer::still_there(uint64_t position) const {
-    std::atomic_thread_fence(std::memory_order_seq_cst);
-    return header_->begun.load(std::memory_order_relaxed) <= position + log_buffer_bytes;
+    // A read-modify-write, so that what was read before is not read after it.
+    return header_->begun.fetch_add(0, std::memory_order_acq_rel) <= position + log_buffer_bytes;
 }
 
 ty_status check_not_shared(const ty_storage &storage, const char *image_path) {

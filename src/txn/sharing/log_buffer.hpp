@@ -14,7 +14,7 @@
 namespace taiyen {
 
 inline constexpr uint64_t log_buffer_bytes = uint64_t{8} << 20;
-static_assert(log_buffer_record_max <= log_buffer_bytes / 4);
+inline constexpr uint64_t log_buffer_record_max = log_buffer_bytes / 4;
 inline constexpr uint32_t sharers_max = 1023; // processes
 
 // At the file's front. Positions count bytes since the buffer was made; a position's place is its remainder.
@@ -32,12 +32,12 @@ struct log_buffer_header {
     std::atomic<uint64_t> end;               // of the newest record
 
     alignas(64) std::atomic<uint64_t> released; // position: all records before it are durable
+    std::atomic<uint64_t> record_max;           // of a record's bytes
     std::atomic<uint64_t> durable;              // LSN
     std::atomic<uint32_t> durable_changes;      // changes with it, and with failures; waited for
     std::atomic<uint32_t> durable_waiters;
     std::atomic<uint32_t> failures; // times that the log could not be written
     std::atomic<uint32_t> failure;  // the status of the last one
-    std::atomic<uint64_t> expired;  // processes that stand at an earlier epoch are expired (I27)
 
     alignas(64) std::atomic<uint32_t> bell; // changes when the log's writer is woken
     std::atomic<uint32_t> sleeps;           // how it does; sleep_depth
@@ -49,8 +49,7 @@ enum class sleep_depth : uint32_t { awake, gathers, rests };
 
 enum class buffered_kind : uint32_t {
     record = 1,
-    to_the_front = 2,  // the ring goes on at its front
-    in_a_snapshot = 3, // the transaction is in no record: a durable snapshot has it
+    to_the_front = 2, // the ring goes on at its front
 };
 
 struct buffered_record {
@@ -59,11 +58,19 @@ struct buffered_record {
     uint64_t lsn;
 };
 inline constexpr uint64_t buffered_head_bytes = sizeof(buffered_record);
+// With its head, to where the next one begins.
+constexpr uint64_t buffered_bytes(uint64_t bytes) {
+    return buffered_head_bytes + (bytes + buffered_head_bytes - 1) / buffered_head_bytes * buffered_head_bytes;
+}
+inline uint64_t after(uint64_t position, const buffered_record &record) {
+    return position + buffered_bytes(record.bytes);
+}
 
 class log_buffer {
 public:
     // Opens the file beside a heap's image. The number that this process has from then on is its own; TY_E_NOT_FOUND:
-    // there is no file. create: makes one if there is none. image_path: as resolve_path returns it.
+    // there is no file. TY_E_BUSY: nobody writes the log. create_like: makes one if there is none, for the process that
+    // will write the log. image_path: as resolve_path returns it.
     ty_status open(const ty_storage &storage, const char *image_path, const storage_file *create_like);
     void close();
     bool is_open() const { return header_ != nullptr; }
@@ -80,20 +87,23 @@ public:
     ty_status become_log_writer() const;
     void resign() const;
     bool has_log_writer() const;
-    bool is_gone(uint32_t number) const; // the process that had it
+    // Whether the process that had this number is gone: then nobody gets it until give_back().
+    bool take_if_gone(uint32_t number) const;
+    void give_back(uint32_t number) const;
 
     // ---- With the writer lock held
 
     uint64_t free_bytes() const;
     // Room for one record of at most so many bytes, up to log_buffer_record_max, which free_bytes() has.
     uint8_t *append_begin(size_t bytes);
-    void append_end(size_t bytes, uint64_t lsn,
-                    buffered_kind kind = buffered_kind::record); // 0 bytes of a record: none
+    void append_end(size_t bytes, uint64_t lsn); // 0 bytes: no record
 
     // ---- Any process
 
-    // The record at *position, or at the ring's front if that follows; moves *position to it. False: there is none yet.
-    bool look(uint64_t *position, buffered_record *record) const;
+    // The record at *position, or at the ring's front if that follows; moves *position to it. TY_E_NOT_FOUND, without a
+    // detail: there is none yet. Expected: TY_E_DAMAGED.
+    ty_status look(uint64_t *position, buffered_record *record) const;
+    ty_status damaged() const;
     const uint8_t *bytes_at(uint64_t position) const { return ring_ + position % log_buffer_bytes; }
     // PR2: whether what was read from this position on is what was there.
     bool still_there(uint64_t position) const;

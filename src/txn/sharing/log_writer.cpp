@@ -12,11 +12,6 @@ namespace {
 constexpr uint64_t gather_ns = 4'000'000;          // records that nobody waits for
 constexpr uint64_t after_failure_ns = 100'000'000; // before it is tried again
 
-uint64_t after(uint64_t position, const buffered_record &record) {
-    return position + buffered_head_bytes +
-           (record.bytes + buffered_head_bytes - 1) / buffered_head_bytes * buffered_head_bytes;
-}
-
 void note_failure(sharing &s, ty_status status) {
     log_buffer_header &h = s.buffer.header();
     h.failure.store(uint32_t(status), std::memory_order_relaxed);
@@ -70,14 +65,16 @@ void write_log(sharing &s) {
         s.queue.unlock();
     }
     bool rest;
+    uint64_t logged;
     {
         os::lock_guard guard(s.logging);
         publish_durable(s);
-        rest = s.logged == h.end.load(std::memory_order_relaxed) && log_durable(rt.log) >= log_last(rt.log);
+        logged = s.logged;
+        rest = logged == h.end.load(std::memory_order_relaxed) && log_durable(rt.log) >= log_last(rt.log);
     }
     h.sleeps.store(uint32_t(rest ? sleep_depth::rests : sleep_depth::gathers), std::memory_order_seq_cst);
     const bool is_wanted_now = h.wanted.load(std::memory_order_seq_cst) > h.durable.load(std::memory_order_relaxed);
-    const bool has_more = rest && s.logged != h.end.load(std::memory_order_seq_cst);
+    const bool has_more = rest && logged != h.end.load(std::memory_order_seq_cst);
     if (status)
         os::wait_on_shared(h.bell, seen, after_failure_ns);
     else if (!is_wanted_now && !has_more)
@@ -94,7 +91,7 @@ ty_status take_over(sharing &s) {
             .remedy("put the newest log back, or close the heap in all processes and open it again");
     if (ty_status status = s.buffer.become_log_writer())
         return status;
-    image_share(s.rt.heap, &h.expired);
+    h.record_max.store(log_record_max(s.rt.log), std::memory_order_relaxed);
     os::lock_guard guard(s.logging);
     s.logged = h.released.load(std::memory_order_acquire);
     s.applied.store(log_last(s.rt.log), std::memory_order_relaxed);
@@ -109,9 +106,10 @@ void try_to_take_over(sharing &s) {
     txn_runtime &rt = s.rt;
     rt.rwlock.lock();
     ty_status status = s.buffer.has_log_writer() ? TY_E_BUSY : open_again_for_writing(rt, s.texts[0], s.options);
-    if (!status)
-        status = take_over(s);
-    if (ty_status entered = status == TY_E_BUSY ? TY_OK : sharing_enter(rt)) // nobody sees less than before
+    if (!status && (status = take_over(s)))
+        rt.poisoned.store(true, std::memory_order_release);
+    const bool whole = status != TY_E_BUSY && !rt.poisoned.load(std::memory_order_relaxed);
+    if (ty_status entered = whole ? sharing_enter(rt) : TY_OK) // nobody sees less than before
         status = entered;
     rt.rwlock.unlock();
     if (status && status != TY_E_BUSY)
@@ -143,19 +141,17 @@ void *run(void *context) {
 ty_status log_buffered(sharing &s, uint64_t end) {
     taiyen::log *log = s.rt.log;
     buffered_record record;
-    for (uint64_t at = s.logged; at < end && s.buffer.look(&at, &record);) {
+    for (uint64_t at = s.logged; at < end;) {
+        if (ty_status status = s.buffer.look(&at, &record))
+            return status == TY_E_NOT_FOUND ? TY_OK : status;
         if (record.kind == buffered_kind::record && record.lsn > log_last(log)) {
             uint8_t *room = nullptr;
+            if (record.lsn != log_last(log) + 1)
+                return s.buffer.damaged();
             if (ty_status status = log_append_begin(log, record.bytes, &room))
                 return status;
             memcpy(room, s.buffer.bytes_at(at) + buffered_head_bytes, record.bytes);
-            if (log_append_end(log, record.bytes) != record.lsn) {
-                s.rt.poisoned.store(true, std::memory_order_release);
-                return failure(TY_E_DAMAGED, "write the log of a shared heap: transaction %llu does not follow",
-                               (unsigned long long)record.lsn)
-                    .at(s.texts[0])
-                    .remedy("close the heap in all processes, and open it again");
-            }
+            (void)log_append_end(log, record.bytes);
         }
         s.logged = at = after(at, record);
     }
@@ -172,7 +168,7 @@ void publish_durable(sharing &s) {
     const uint64_t before = h.released.load(std::memory_order_relaxed);
     uint64_t released = before;
     buffered_record record;
-    for (uint64_t at = before; at < s.logged && s.buffer.look(&at, &record) && record.lsn <= unneeded;)
+    for (uint64_t at = before; at < s.logged && !s.buffer.look(&at, &record) && record.lsn <= unneeded;)
         released = at = after(at, record);
     h.released.store(released, std::memory_order_release);
     const bool more = durable > h.durable.load(std::memory_order_relaxed);

@@ -13,11 +13,7 @@ namespace taiyen {
 namespace {
 
 constexpr uint64_t piece_bytes = 2 * log_buffer_record_max;
-constexpr int loads_max = 10;
-
-uint64_t padded(uint64_t bytes) {
-    return (bytes + buffered_head_bytes - 1) / buffered_head_bytes * buffered_head_bytes;
-}
+constexpr uint64_t patience_ns = 1'000'000'000;
 
 ty_status expired(const sharing &s, const char *call) {
     return failure(TY_E_EXPIRED, "%s: the heap's files were overwritten while this process stood still", call)
@@ -26,15 +22,8 @@ ty_status expired(const sharing &s, const char *call) {
 }
 
 bool is_expired(const sharing &s) {
-    return !s.writes_log.load(std::memory_order_acquire) &&
-           image_follow_is_lost(s.rt.heap, s.buffer.header().expired.load(std::memory_order_acquire)) &&
+    return !s.writes_log.load(std::memory_order_acquire) && image_follow_is_lost(s.rt.heap) &&
            !fault("expired_process_commits");
-}
-
-ty_status of_another_library(const sharing &s) {
-    return failure(TY_E_DAMAGED, "take over what another process committed: that is not in the log buffer")
-        .at(image_path(s.rt.heap))
-        .remedy("close the heap in all processes, and open it again");
 }
 
 struct step_doer_of_buffer {
@@ -60,14 +49,14 @@ ty_status apply_piece(sharing &s, uint64_t bytes, uint64_t *used, uint64_t *lsn)
     while (!status && bytes - at >= buffered_head_bytes) {
         buffered_record head;
         memcpy(&head, s.piece + at, sizeof head);
-        const uint64_t whole = buffered_head_bytes + padded(head.bytes);
+        const uint64_t whole = buffered_bytes(head.bytes);
         if (head.kind == buffered_kind::to_the_front || whole > bytes - at)
             break;
         if (head.lsn > *lsn) {
             record_view view;
             const auto *record = reinterpret_cast<const uint8_t *>(s.piece + at + buffered_head_bytes);
             if (head.kind != buffered_kind::record || head.lsn != *lsn + 1)
-                status = TY_E_EXPIRED; // a snapshot has it
+                status = TY_E_EXPIRED;
             else if (!(status = record_inspect(record, head.bytes, &view))) {
                 writer.begin_record(head.lsn, UINT64_MAX);
                 status = record_decode_in_place(view.parts, view.size, {rt.user_first_word, rt.user_end_word}, writer);
@@ -86,18 +75,16 @@ ty_status apply_piece(sharing &s, uint64_t bytes, uint64_t *used, uint64_t *lsn)
     return status;
 }
 
+// With the writer lock held: the buffer stays as it is.
 ty_status load(sharing &s) {
     uint64_t lsn = 0;
-    for (int tries = 0;; ++tries) {
-        const uint64_t released = s.buffer.header().released.load(std::memory_order_acquire);
-        if (ty_status status = follow_load(s.rt, &lsn))
-            return status;
-        s.applied.store(lsn, std::memory_order_relaxed);
-        s.position.store(released, std::memory_order_relaxed);
-        const ty_status status = apply_newer(s);
-        if (status != TY_E_EXPIRED || tries == loads_max)
-            return status;
-    }
+    const uint64_t released = s.buffer.header().released.load(std::memory_order_acquire);
+    if (ty_status status = follow_load(s.rt, &lsn))
+        return status;
+    s.applied.store(lsn, std::memory_order_relaxed);
+    s.position.store(released, std::memory_order_relaxed);
+    const ty_status status = apply_newer(s);
+    return status == TY_E_EXPIRED ? s.buffer.damaged() : status;
 }
 
 } // namespace
@@ -130,7 +117,7 @@ ty_status apply_newer(sharing &s) {
             if (head.kind == buffered_kind::to_the_front)
                 s.position.store(at - place + log_buffer_bytes, std::memory_order_relaxed);
             else if (used == 0)
-                return of_another_library(s);
+                return s.buffer.damaged();
         }
     }
 }
@@ -201,13 +188,12 @@ ty_status sharing_join(const heap_opening &state, txn_runtime &rt) {
     sharing &s = *rt.sharing;
     if ((status = s.buffer.check(image_identity(rt.heap))))
         return status;
-    if (!s.buffer.has_log_writer())
-        return failure(TY_E_BUSY, "share a heap: no process writes its log at the moment")
-            .at(state.heap_path)
-            .remedy("try again");
+    s.queue.lock();
     s.lock.release_unwanted();
+    s.lock.lock();
     rt.rwlock.lock();
     status = load(s);
+    sharing_unlock(rt);
     rt.rwlock.unlock();
     return status ? status : sharing_start_thread(s);
 }
@@ -233,34 +219,47 @@ void sharing_end(txn_runtime &rt) {
 
 // ---- Transactions
 
+namespace {
+
+// So that a commit always finds room.
+bool has_room(const sharing &s) {
+    return s.buffer.free_bytes() >= log_buffer_bytes / 2;
+}
+
+// Without the lock, which a process that closes needs.
+void wait_for_room(sharing &s) {
+    log_buffer_header &h = s.buffer.header();
+    const uint32_t seen = h.durable_changes.load(std::memory_order_acquire);
+    h.wanted.store(UINT64_MAX, std::memory_order_seq_cst);
+    h.durable_waiters.fetch_add(1, std::memory_order_seq_cst);
+    ring(h, sleep_depth::gathers);
+    if (!has_room(s))
+        os::wait_on_shared(h.durable_changes, seen, poll_others_ns);
+    h.durable_waiters.fetch_sub(1, std::memory_order_relaxed);
+}
+
+} // namespace
+
 ty_status sharing_lock(txn_runtime &rt, bool no_wait) {
     sharing &s = *rt.sharing;
-    if (!no_wait)
-        s.queue.lock();
-    else if (!s.queue.try_lock())
-        return failure(TY_E_BUSY, "begin a transaction: another one is under way");
-    if (!no_wait) {
-        s.lock.lock();
-    } else if (!s.lock.try_lock()) {
-        s.queue.unlock();
-        return failure(TY_E_BUSY, "begin a transaction: one of another process is under way");
-    }
-    // So that a commit always finds room.
-    log_buffer_header &h = s.buffer.header();
-    while (s.buffer.free_bytes() < log_buffer_bytes / 2) {
-        const uint32_t seen = h.durable_changes.load(std::memory_order_acquire);
-        if (no_wait) {
-            sharing_unlock(rt);
-            return failure(TY_E_BUSY, "begin a transaction: the log's writer is behind");
+    for (;;) {
+        if (!no_wait)
+            s.queue.lock();
+        else if (!s.queue.try_lock())
+            return failure(TY_E_BUSY, "begin a transaction: another one is under way");
+        if (!no_wait) {
+            s.lock.lock();
+        } else if (!s.lock.try_lock()) {
+            s.queue.unlock();
+            return failure(TY_E_BUSY, "begin a transaction: one of another process is under way");
         }
-        h.wanted.store(UINT64_MAX, std::memory_order_seq_cst);
-        h.durable_waiters.fetch_add(1, std::memory_order_seq_cst);
-        ring(h, sleep_depth::gathers);
-        if (s.buffer.free_bytes() < log_buffer_bytes / 2)
-            os::wait_on_shared(h.durable_changes, seen, poll_others_ns);
-        h.durable_waiters.fetch_sub(1, std::memory_order_relaxed);
+        if (has_room(s))
+            return TY_OK;
+        sharing_unlock(rt);
+        if (no_wait)
+            return failure(TY_E_BUSY, "begin a transaction: the log's writer is behind");
+        wait_for_room(s);
     }
-    return TY_OK;
 }
 
 void sharing_unlock(txn_runtime &rt) {
@@ -276,11 +275,11 @@ ty_status sharing_enter(txn_runtime &rt) {
     if (s.writes_log.load(std::memory_order_relaxed)) { // its memory has what the log has, or nothing is right
         const ty_error why = keep_error();
         rt.poisoned.store(true, std::memory_order_release);
-        return status == TY_E_EXPIRED ? of_another_library(s) : report_again(why, status);
+        return status == TY_E_EXPIRED ? s.buffer.damaged() : report_again(why, status);
     }
     image_follow_lose(rt.heap);
     status = load(s);
-    return status == TY_E_EXPIRED ? of_another_library(s) : status;
+    return status == TY_E_EXPIRED ? s.buffer.damaged() : status;
 }
 
 ty_status sharing_check_commit(const txn_runtime &rt) {
@@ -307,13 +306,9 @@ uint64_t sharing_append_end(txn_runtime &rt, size_t bytes) {
     return lsn;
 }
 
-void sharing_append_snapshot(txn_runtime &rt, uint64_t lsn) {
-    sharing &s = *rt.sharing;
-    (void)s.buffer.append_begin(0);
-    s.buffer.append_end(0, lsn, buffered_kind::in_a_snapshot);
-    s.applied.store(lsn, std::memory_order_relaxed);
-    s.position.store(s.buffer.header().end.load(std::memory_order_relaxed), std::memory_order_relaxed);
-    ring(s.buffer.header(), sleep_depth::rests);
+size_t sharing_record_max(const txn_runtime &rt) {
+    return std::min<uint64_t>(rt.sharing->buffer.header().record_max.load(std::memory_order_relaxed),
+                              log_buffer_record_max);
 }
 
 uint64_t sharing_last(const txn_runtime &rt) {
@@ -322,21 +317,34 @@ uint64_t sharing_last(const txn_runtime &rt) {
 
 // ---- Readers
 
-// Whoever has the lock exclusively, be it a thread of the library, is waited for; readers are not.
+// Whoever has the lock exclusively, be it a thread of the library, is waited for; readers are not. What the buffer may
+// lose meanwhile is read with the writer lock held.
 ty_status sharing_see_newest(txn_runtime &rt) {
     constexpr int tries_max = 4;
     sharing &s = *rt.sharing;
+    const log_buffer_header &h = s.buffer.header();
     for (int tries = 0; tries < tries_max; ++tries) {
-        if (s.buffer.header().end.load(std::memory_order_acquire) == s.position.load(std::memory_order_acquire) &&
-            !is_expired(s))
+        const uint64_t behind = h.end.load(std::memory_order_acquire) - s.position.load(std::memory_order_acquire);
+        const bool expired = is_expired(s);
+        if (behind == 0 && !expired)
             return TY_OK;
-        if (rt.rwlock.try_lock()) {
-            const ty_status status = sharing_enter(rt);
-            rt.rwlock.unlock();
-            return status;
+        const bool with_lock = expired || behind > log_buffer_bytes / 2 || tries > 1;
+        if (with_lock) {
+            s.queue.lock();
+            s.lock.lock();
         }
-        rt.rwlock.lock_shared();
-        rt.rwlock.unlock_shared();
+        const bool alone = rt.rwlock.try_lock();
+        const ty_status status = !alone ? TY_OK : with_lock ? sharing_enter(rt) : apply_newer(s);
+        if (alone)
+            rt.rwlock.unlock();
+        if (with_lock)
+            sharing_unlock(rt);
+        if (alone && status != TY_E_EXPIRED)
+            return status;
+        if (!alone) {
+            rt.rwlock.lock_shared();
+            rt.rwlock.unlock_shared();
+        }
     }
     return TY_OK;
 }
@@ -356,6 +364,7 @@ ty_status sharing_make_durable(txn_runtime &rt, uint64_t lsn) {
     sharing &s = *rt.sharing;
     log_buffer_header &h = s.buffer.header();
     const uint32_t failures = h.failures.load(std::memory_order_acquire);
+    const uint64_t begun = os::now_ns();
     for (;;) {
         const uint32_t seen = h.durable_changes.load(std::memory_order_acquire);
         if (sharing_is_durable(rt, lsn))
@@ -365,6 +374,11 @@ ty_status sharing_make_durable(txn_runtime &rt, uint64_t lsn) {
                 return status;
             continue;
         }
+        // If only this process is left, its thread waits for the caller.
+        if (os::now_ns() - begun > patience_ns && (txn_current(rt.heap) != nullptr || in_section(rt)))
+            return failure(TY_E_BUSY, "make a transaction durable: nobody writes the heap's log")
+                .at(image_path(rt.heap))
+                .remedy("end the transaction or read section under way first");
         if (h.failures.load(std::memory_order_acquire) != failures)
             return failure(ty_status(h.failure.load(std::memory_order_relaxed)),
                            "make a transaction durable: the process that writes the heap's log cannot write it")

@@ -3,7 +3,7 @@
 namespace taiyen {
 namespace {
 
-constexpr uint64_t patience_ns = 1'000'000;       // then this process is next
+constexpr uint64_t heir_after_ns = 1'000'000;     // then this process is next
 constexpr uint64_t look_for_dead_ns = 10'000'000; // an owner's death wakes nobody
 constexpr unsigned polls = 200;                   // before a sleep: most transactions are short
 
@@ -23,12 +23,16 @@ bool writer_lock::take(uint32_t seen) {
 void writer_lock::look_for_dead(uint32_t seen) {
     const uint32_t owner = seen & ~waited;
     uint32_t next = heir().load(std::memory_order_relaxed);
-    if (next != 0 && buffer_.is_gone(next))
+    if (buffer_.take_if_gone(next)) {
         heir().compare_exchange_strong(next, 0, std::memory_order_relaxed);
-    if (owner == 0 || !buffer_.is_gone(owner) || fault("dead_owner_keeps_the_writer_lock"))
+        buffer_.give_back(next);
+    }
+    if (fault("dead_owner_keeps_the_writer_lock") || !buffer_.take_if_gone(owner))
         return;
+    // No new process has the number meanwhile: the word is still that of the dead one.
     if (word().compare_exchange_strong(seen, waited, std::memory_order_acq_rel, std::memory_order_relaxed))
         os::wake_all_shared(word());
+    buffer_.give_back(owner);
 }
 
 bool writer_lock::try_lock() {
@@ -57,7 +61,7 @@ void writer_lock::lock_slowly() {
             continue;
         }
         const uint64_t now = os::now_ns();
-        if (now - begun >= patience_ns) {
+        if (now - begun >= heir_after_ns) {
             uint32_t nobody = 0;
             heir().compare_exchange_strong(nobody, own, std::memory_order_relaxed);
         }

@@ -3,19 +3,6 @@
 #include "write_faults.hpp"
 
 namespace taiyen {
-namespace {
-
-// ThreadSanitizer would report a race with the stores of other threads; but this store loses none of them.
-[[gnu::no_sanitize_thread]] void store_to(char *byte) {
-#if defined(__x86_64__)
-    // Assembly, as the compiler may turn an atomic OR with 0 into a plain load.
-    asm volatile("lock orb $0, %0" : "+m"(*byte) : : "memory");
-#else
-    __atomic_fetch_or(byte, 0, __ATOMIC_SEQ_CST);
-#endif
-}
-
-} // namespace
 
 ty_status txn_mark_written(ty_heap *heap, const void *address, size_t bytes) {
     constexpr const char *call = "mark bytes as written";
@@ -33,7 +20,7 @@ ty_status txn_mark_written(ty_heap *heap, const void *address, size_t bytes) {
             .remedy("hand in the address of a part of a block of the heap");
     library_stores own; // no undeclared writes
     for (uint64_t at = offset; at < offset + bytes; at = (at / os::page_bytes + 1) * os::page_bytes)
-        store_to(base + at);
+        os::store_what_is_there(base + at);
     return TY_OK;
 }
 

@@ -105,19 +105,12 @@ record_beginning beginning_of(const ty_txn *txn) {
 
 // A snapshot holds the transaction in place of a record. X6: a commit that fails leaves everything as it was.
 ty_status commit_by_snapshot(ty_txn *txn, uint64_t *lsn) {
-    if (txn->rt->log == nullptr)
-        return failure(TY_E_SPACE, "commit more than %llu MiB to a heap whose log another process writes",
-                       (unsigned long long)(log_buffer_record_max >> 20))
-            .at(image_path(txn->rt->heap))
-            .remedy("make several transactions of it, or make it in the process that opened the heap first");
     if (ty_status status = blocks_list(txn))
         return status;
     if (ty_status status = snapshot_instead(*txn->rt, true, lsn)) {
         blocks_unlist(txn);
         return status;
     }
-    if (txn->rt->sharing != nullptr)
-        sharing_append_snapshot(*txn->rt, *lsn);
     return TY_OK;
 }
 
@@ -142,8 +135,12 @@ ty_status collect(ty_txn *txn, record_part *part, size_t *entries) {
 ty_status append_begin(txn_runtime &rt, size_t bytes, uint8_t **place) {
     if (rt.sharing == nullptr)
         return log_append_begin(rt.log, bytes, place);
-    if (bytes > log_buffer_record_max)
-        return TY_E_SPACE;
+    if (bytes > sharing_record_max(rt))
+        return failure(TY_E_SPACE, "commit changes of %zu bytes to a shared heap", bytes)
+            .at(image_path(rt.heap))
+            .remedy("make several transactions of it, of %zu bytes each at most; or open the heap without the option "
+                    "shared for it",
+                    sharing_record_max(rt));
     *place = sharing_append_begin(rt, bytes);
     return TY_OK;
 }
@@ -176,7 +173,7 @@ ty_status transaction_append(ty_txn *txn, uint64_t *lsn) {
     // Most of what is declared may not have changed: a record that could be too long is first encoded in memory of its
     // own.
     const size_t bound = before.bound() + record_bound(part);
-    const bool may_be_too_long = bound > (rt.sharing != nullptr ? log_buffer_record_max : log_record_max(rt.log));
+    const bool may_be_too_long = bound > (rt.sharing != nullptr ? sharing_record_max(rt) : log_record_max(rt.log));
     uint8_t *place;
     if (ty_status status = may_be_too_long ? txn->encoded.provide(bound) : append_begin(rt, bound, &place))
         return status;
@@ -226,7 +223,7 @@ ty_status publish_changes(ty_txn *txn, committed *done) {
             return status;
     ty_status status = txn->prepared != 0 ? append_outcome(*txn->rt, record_outcome::committed, &done->lsn)
                                           : transaction_append(txn, &done->lsn);
-    if (status == TY_E_SPACE || (status != TY_OK && txn->rt->sharing == nullptr && log_broken(txn->rt->log))) {
+    if (txn->rt->sharing == nullptr && (status == TY_E_SPACE || (status != TY_OK && log_broken(txn->rt->log)))) {
         done->by_snapshot = true;
         status = commit_by_snapshot(txn, &done->lsn);
     }

@@ -250,15 +250,14 @@ ty_status make_durable_in_log(txn_runtime &rt, uint64_t lsn);
 
 // The writer lock, and room for a record in the buffer. Expected: TY_E_BUSY, with no_wait.
 ty_status sharing_lock(txn_runtime &rt, bool no_wait);
-// With the reader-writer lock held: memory becomes the newest state.
+// With it and the reader-writer lock held: memory becomes the newest state.
 ty_status sharing_enter(txn_runtime &rt);
 void sharing_unlock(txn_runtime &rt);
 // X6: before its record is appended. What the transaction read counts.
 ty_status sharing_check_commit(const txn_runtime &rt);
-inline constexpr uint64_t log_buffer_record_max = uint64_t{2} << 20;
+size_t sharing_record_max(const txn_runtime &rt);
 uint8_t *sharing_append_begin(txn_runtime &rt, size_t bytes);
-uint64_t sharing_append_end(txn_runtime &rt, size_t bytes);  // its LSN
-void sharing_append_snapshot(txn_runtime &rt, uint64_t lsn); // a snapshot holds the transaction
+uint64_t sharing_append_end(txn_runtime &rt, size_t bytes); // its LSN
 
 // Before a read section, with no lock held: memory becomes the newest state, unless a thread of this process reads or
 // writes.

@@ -25,6 +25,8 @@ protected:
         ASSERT_OK(buffer_.open(*ty_storage_default(), path_.c_str(), &image_));
         buffer_.format(identity, 1, 0);
     }
+    // So that others can open it.
+    void be_log_writer() const { ASSERT_OK(buffer_.become_log_writer()); }
     void TearDown() override {
         buffer_.close();
         image_.close();
@@ -47,14 +49,14 @@ TEST_F(log_buffer_test, gives_back_what_was_appended_all_around_the_ring) {
         const size_t bytes = 1 + lsn * 7919 % 100'000;
         append(++lsn, bytes);
         buffered_record record;
-        ASSERT_TRUE(buffer_.look(&read, &record));
+        ASSERT_OK(buffer_.look(&read, &record));
         EXPECT_EQ(lsn, record.lsn);
         ASSERT_EQ(bytes, record.bytes);
         const uint8_t *found = buffer_.bytes_at(read) + buffered_head_bytes;
         EXPECT_EQ(uint8_t(lsn), found[0]);
         EXPECT_EQ(uint8_t(lsn), found[bytes - 1]);
-        read += buffered_head_bytes + (bytes + buffered_head_bytes - 1) / buffered_head_bytes * buffered_head_bytes;
-        EXPECT_FALSE(buffer_.look(&read, &record));
+        read = after(read, record);
+        EXPECT_EQ(TY_E_NOT_FOUND, buffer_.look(&read, &record));
         appended += bytes;
         buffer_.header().released.store(read);
     }
@@ -73,25 +75,44 @@ TEST_F(log_buffer_test, an_append_that_is_given_up_leaves_nothing) {
     buffered_record record;
     uint64_t position = 0;
     (void)buffer_.append_begin(1000);
-    EXPECT_FALSE(buffer_.look(&position, &record));
+    EXPECT_EQ(TY_E_NOT_FOUND, buffer_.look(&position, &record));
     append(1, 10);
-    ASSERT_TRUE(buffer_.look(&position, &record));
+    ASSERT_OK(buffer_.look(&position, &record));
     EXPECT_EQ(1u, record.lsn);
+}
+
+// Whoever may write the file may write anything.
+TEST_F(log_buffer_test, records_that_cannot_be_are_damage) {
+    buffered_record record;
+    const buffered_record wrong[] = {{0, buffered_kind(0), 1},
+                                     {log_buffer_bytes, buffered_kind::record, 1},
+                                     {UINT32_MAX, buffered_kind::record, 1},
+                                     {100, buffered_kind::record, 1},
+                                     {0, buffered_kind::to_the_front, 0}};
+    for (const buffered_record &each : wrong) {
+        uint64_t position = 0;
+        (void)buffer_.append_begin(10);
+        memcpy(const_cast<uint8_t *>(buffer_.bytes_at(0)), &each, sizeof each);
+        buffer_.header().end.store(32);
+        EXPECT_EQ(TY_E_DAMAGED, buffer_.look(&position, &record)) << each.bytes;
+    }
 }
 
 TEST_F(log_buffer_test, knows_who_else_has_it) {
     bool others = true;
     ASSERT_OK(buffer_.others(&others));
     EXPECT_FALSE(others);
-    log_buffer second; // as another process would
+    log_buffer second;                                                                // as another process would
+    EXPECT_EQ(TY_E_BUSY, second.open(*ty_storage_default(), path_.c_str(), nullptr)); // nobody writes the log
+    ASSERT_OK(buffer_.become_log_writer());
     ASSERT_OK(second.open(*ty_storage_default(), path_.c_str(), nullptr));
     EXPECT_NE(buffer_.number(), second.number());
     ASSERT_OK(buffer_.others(&others));
     EXPECT_TRUE(others);
-    ASSERT_OK(second.become_log_writer());
-    EXPECT_TRUE(buffer_.has_log_writer());
+    EXPECT_TRUE(second.has_log_writer());
+    buffer_.resign();
+    EXPECT_FALSE(second.has_log_writer());
     second.close();
-    EXPECT_FALSE(buffer_.has_log_writer());
     ASSERT_OK(buffer_.others(&others));
     EXPECT_FALSE(others);
 }
@@ -101,6 +122,7 @@ TEST_F(log_buffer_test, the_lock_of_a_dead_process_is_taken) {
     void *memory = mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     ASSERT_NE(MAP_FAILED, memory);
     auto &locked = *new (memory) std::atomic<bool>{false};
+    be_log_writer();
     const pid_t child = fork();
     if (child == 0) {
         log_buffer own;
@@ -147,6 +169,7 @@ TEST_F(log_buffer_test, two_processes_count_with_the_lock) {
             lock.unlock();
         }
     };
+    be_log_writer();
     const pid_t child = fork();
     if (child == 0) {
         log_buffer own;

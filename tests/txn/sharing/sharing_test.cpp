@@ -94,11 +94,10 @@ public:
     }
     void expect(ty_status status, const char *what) const { expect(status == TY_OK, what); }
 
-    // One commit. words: so many more, each changed.
-    void commit(bool durable, size_t more_words = 0) {
+    void commit(bool durable) {
         ty_txn *txn = nullptr;
         expect(ty_begin(heap_, nullptr, &txn), "begin");
-        const uint64_t mine = change(txn, more_words);
+        const uint64_t mine = change(txn);
         uint64_t lsn = 0;
         const ty_status status = durable ? ty_commit(txn) : ty_commit_async(txn, &lsn);
         if (status == TY_E_EXPIRED) {
@@ -113,7 +112,7 @@ public:
     void roll_back() {
         ty_txn *txn = nullptr;
         expect(ty_begin(heap_, nullptr, &txn), "begin");
-        change(txn, 0);
+        change(txn);
         expect(ty_rollback(txn), "roll back");
     }
     void read() const {
@@ -139,7 +138,7 @@ public:
     void close() { expect(ty_close(heap_), "close"); }
 
 private:
-    uint64_t change(ty_txn *txn, size_t more_words) {
+    uint64_t change(ty_txn *txn) {
         counted *s = state();
         if (s == nullptr) {
             s = static_cast<counted *>(ty_txn_alloc(txn, sizeof *s));
@@ -166,10 +165,8 @@ private:
             s->nodes--;
             expect(ty_txn_free(txn, first), "free");
         } else {
-            auto *made = static_cast<node *>(ty_txn_alloc(txn, sizeof(node) + more_words * 8 + random_() % 3000));
+            auto *made = static_cast<node *>(ty_txn_alloc(txn, sizeof(node) + random_() % 3000));
             expect(made != nullptr, "allocate");
-            for (size_t i = 0; i < more_words; i++)
-                reinterpret_cast<uint64_t *>(made + 1)[i] = random_();
             *made = {s->list, random_() % 1000};
             s->list = made;
             s->sum += made->value;
@@ -270,6 +267,11 @@ TEST_F(sharing_test, any_of_them_dies_at_any_instant) {
         const uint64_t seed = random();
         return start([&, n, seed] {
             sharer own(path(), *with_, n, seed);
+            own.run(int(seed % 300));
+            if (seed % 4 == 0) { // others close it, perhaps while they take over the log
+                own.close();
+                _exit(0);
+            }
             own.run(-1);
         });
     };
@@ -347,44 +349,61 @@ TEST_F(sharing_test, another_one_writes_the_log_when_its_writer_closes) {
     expect_files_have(4);
 }
 
-// Whoever writes the log has transactions that no record can hold; the others get them from the files.
-TEST_F(sharing_test, a_transaction_too_large_for_the_log_is_seen_by_all) {
-    start([&] {
-        sharer own(path(), *with_, 0);
-        own.commit(true);
-        with_->stage = 1;
-        with_->wait_for(2);
-        own.commit(true, log_buffer_record_max / 8 + 1000);
-        with_->stage = 3;
-        with_->wait_for(4);
-        own.commit(false);
-        own.close();
-    });
-    start([&] {
-        with_->wait_for(1);
-        sharer own(path(), *with_, 1);
-        own.commit(false);
-        with_->stage = 2;
-        with_->wait_for(3);
-        own.read();
-        own.expect(own.state()->number == 3, "the state of all");
-        own.commit(true);
-        // Not by another one.
-        ty_txn *txn = nullptr;
-        own.expect(ty_begin(own.heap(), nullptr, &txn), "begin");
-        const size_t bytes = log_buffer_record_max + 100'000;
-        auto *block = static_cast<uint64_t *>(ty_txn_alloc(txn, bytes));
-        own.expect(block != nullptr, "allocate");
-        for (size_t i = 0; i < bytes / 8; i++)
-            block[i] = i * 0x9e3779b97f4a7c15;
-        own.expect(ty_commit(txn) == TY_E_SPACE, "refuse");
-        own.expect(ty_rollback(txn), "roll back");
-        with_->stage = 4;
-        own.commit(false);
-        own.close();
-    });
+// A commit beyond that is refused, and the transaction goes on.
+TEST_F(sharing_test, a_transaction_that_is_too_large_is_refused) {
+    for (unsigned n = 0; n < 2; n++)
+        start([&, n] {
+            with_->wait_for(n);
+            sharer own(path(), *with_, n);
+            own.commit(true);
+            ty_txn *txn = nullptr;
+            own.expect(ty_begin(own.heap(), nullptr, &txn), "begin");
+            constexpr size_t bytes = 3 * mb;
+            auto *block = static_cast<uint64_t *>(ty_txn_alloc(txn, bytes));
+            own.expect(block != nullptr, "allocate");
+            for (size_t i = 0; i < bytes / 8; i++)
+                block[i] = i * 0x9e3779b97f4a7c15;
+            own.expect(ty_commit(txn) == TY_E_SPACE, "refuse");
+            own.expect(ty_txn_free(txn, block), "free");
+            own.expect(ty_commit(txn), "commit the rest");
+            with_->stage = n + 1;
+            with_->wait_for(2);
+            own.commit(false);
+            own.close();
+        });
     wait_all();
-    expect_files_have(6);
+    expect_files_have(4);
+}
+
+// The last one to close has what others committed without waiting, and died before anybody wrote it.
+TEST_F(sharing_test, the_last_one_to_close_writes_what_others_committed) {
+    size_t at[3];
+    for (unsigned n = 0; n < 3; n++)
+        at[n] = start([&, n] {
+            with_->wait_for(n == 0 ? 0 : n == 1 ? 1 : 2);
+            sharer own(path(), *with_, n);
+            own.commit(true);
+            with_->stage = n + 1;
+            if (n == 2) {
+                with_->wait_for(11);
+                own.close();
+                _exit(0);
+            }
+            with_->wait_for(3);
+            if (n == 1) {
+                ::kill(children_[0], SIGSTOP); // so that it does not write the log
+                for (int i = 0; i < 20; i++)
+                    own.commit(false);
+                with_->stage = 10;
+            }
+            pause();
+        });
+    with_->wait_for(10);
+    kill(children_[at[0]]);
+    kill(children_[at[1]]);
+    with_->stage = 11;
+    wait(at[2]);
+    expect_files_have(23);
 }
 
 // The processes that wait get the failure, and go on when the disk does.

@@ -124,8 +124,6 @@ ty_status overwriting::publish(uint64_t announced, uint64_t overwritten) {
     block.overwritten = std::max(block.overwritten, overwritten);
     block.checksum = block_checksum(block);
     memcpy(page.bytes, &block, sizeof block);
-    if (known_.mirror != nullptr)
-        known_.mirror->store(block.overwritten, std::memory_order_seq_cst);
     return image_.write(followers_offset, page.bytes, sizeof page);
 }
 

@@ -35,7 +35,6 @@ inline uint64_t follower_patience_ns = 1'000'000'000; // tests lower it
 struct followers_known {
     followers_block block{}; // as last read or written
     bool read = false;
-    std::atomic<uint64_t> *mirror = nullptr; // of block.overwritten
 };
 
 // What to do where followers stand in the way.

@@ -30,14 +30,6 @@ ty_status check_same(const image &im, const image_header &now) {
     return follow_check(im, now);
 }
 
-// A copy of its own for a page whose content the image is about to lose: a store of what is there. Where the heap is
-// shared the program may store at the same time: then it has made the copy.
-void make_private(const image &im, uint64_t page) {
-    auto *first = reinterpret_cast<std::atomic<char> *>(im.base + page * page_bytes);
-    char is = first->load(std::memory_order_relaxed);
-    (void)first->compare_exchange_strong(is, is, std::memory_order_relaxed);
-}
-
 struct writable_memory {
     explicit writable_memory(const image &of)
         : im(of), status(of.shares ? TY_OK : os::protect(of.base, of.mapped_bytes, true)) {}
@@ -164,7 +156,7 @@ ty_status keep_up(image &im, const followers_block &wanted) {
     uint64_t epoch = f.held;
     for (const batch *b = f.ahead.first; b != nullptr && b->epoch <= wanted.announced; b = b->next) {
         for (size_t i = 0; i < b->copies.count() && !fault("copies_not_made_before_they_are_lost"); ++i) {
-            make_private(im, b->copies[i].page);
+            os::store_what_is_there(im.base + b->copies[i].page * page_bytes); // a copy of its own
             f.copied.insert(b->copies[i].page);
         }
         epoch = b->epoch;
@@ -236,6 +228,8 @@ ty_status follow_start(image &im) {
     f.newest_lsn = im.durable_redo_point.lsn;
     if (ty_status status = f.copied.create(im.mapped_bytes / page_bytes))
         return status;
+    if (ty_status status = im.shares ? im.backing.map_anywhere(page_bytes, followers_offset, 0, &f.block) : TY_OK)
+        return status;
     if (ty_status status = make_durable(im, im.waiting))
         return status;
     f.over = im.waiting;
@@ -247,6 +241,8 @@ ty_status follow_start(image &im) {
 }
 
 void follow_stop(image &im) {
+    if (im.followed.block != nullptr)
+        (void)im.backing.unmap(im.followed.block, page_bytes);
     im.followed.ahead.clear();
     im.followed.over.clear();
     im.followed.copied.destroy();
@@ -270,9 +266,14 @@ void image_follow_lose(ty_heap *heap) {
     image_of(heap)->followed.lost = true;
 }
 
-bool image_follow_is_lost(ty_heap *heap, uint64_t expired) {
-    const following &f = image_of(heap)->followed;
-    return f.lost || f.held < expired;
+// The word is whole, whenever it is read: it lies in one sector. Its page is the system's, as those of the image are.
+bool image_follow_is_lost(ty_heap *heap) {
+    const image &im = *image_of(heap);
+    const auto *block = static_cast<const followers_block *>(im.followed.block);
+    if (im.followed.lost || block == nullptr)
+        return im.followed.lost;
+    const volatile uint64_t &overwritten = block->overwritten;
+    return overwritten > im.followed.held && memcmp(block->heap_identity, im.identity, sizeof im.identity) == 0;
 }
 
 void follow_leave(image &im) {

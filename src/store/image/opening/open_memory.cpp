@@ -178,12 +178,12 @@ ty_status start_memory(image &im, const image_opening &state) {
 namespace {
 
 // What the memory of a heap that is open becomes: the image, and what it lacks.
-struct renewal {
+struct memory_of_image {
     image &im;
     const image_opening &state;
     ty_status status = TY_OK;
     static void run(void *context) {
-        auto &self = *static_cast<renewal *>(context);
+        auto &self = *static_cast<memory_of_image *>(context);
         self.status = os::decommit(self.im.base, self.im.mapped_bytes);
         const batch *b = self.state.journal.scan.batches.first;
         for (; b != nullptr && self.status == TY_OK; b = b->next)
@@ -210,11 +210,11 @@ ty_status take_memory_of_follower(image &im, image_opening &state) {
     before.heap = nullptr;
     state.before = &before;
     follow_leave(before);
-    renewal renew{im, state};
-    const ty_status status = heap_renew(im.heap, snapshot_owner(im), renewal::run, &renew);
+    memory_of_image becomes{im, state};
+    const ty_status status = heap_renew(im.heap, snapshot_owner(im), memory_of_image::run, &becomes);
     heap_set_image(im.heap, &im);
-    if (renew.status || status)
-        return renew.status ? renew.status : status;
+    if (becomes.status || status)
+        return becomes.status ? becomes.status : status;
     if (ty_status filled = fill_used_holes(im))
         return filled;
     if (ty_status tracked = start_tracking(im, state.options.tracking))

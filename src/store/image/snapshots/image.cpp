@@ -48,12 +48,6 @@ ty_status check_writer(const image &im, const char *operation) {
     return TY_OK;
 }
 
-void image_share(ty_heap *heap, std::atomic<uint64_t> *expired) {
-    image &im = *image_of(heap);
-    os::lock_guard guard(im.work);
-    im.followers.mirror = expired;
-}
-
 const storage_file *image_file(ty_heap *heap) {
     return &image_of(heap)->backing;
 }

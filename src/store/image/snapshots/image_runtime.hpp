@@ -53,6 +53,7 @@ struct following {
     batch_list over;            // those up to `shown` that the image may lack
     os::page_set copied;        // private copies of pages in batches
     std::atomic<bool> lost;     // the memory is a mixture
+    void *block;                // of a heap that is shared: the followers' block, mapped
 };
 
 struct image : heap_image {
