@@ -370,13 +370,13 @@ ty_status replay_held(txn_runtime &rt, const log_location &location, replay_plan
     step_batches batches;
     if (ty_status status = batches.create(1))
         return status;
-    heap_restore_begin(rt.heap);
     replayer replay(rt, location.path);
+    replay.begin();
     step_doer doer{replay, TY_OK};
     record_reader reader{{{&doer, step_doer::take}, &batches[0]}, {rt.user_first_word, rt.user_end_word}, plan};
     ty_status status = reader.all_of(plan.held);
     status = status ? status : reader.writer.hand_over(true);
-    heap_restore_end(rt.heap);
+    replay.end();
     return doer.status ? doer.status : status;
 }
 
