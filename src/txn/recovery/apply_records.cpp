@@ -150,17 +150,6 @@ struct received_check {
     ty_status zeros(uint64_t, uint64_t) const { return TY_OK; }
 };
 
-struct received_step {
-    replayer &replay;
-    ty_status status = TY_OK;
-    static ty_status take(void *context, step_batch &full, bool, step_batch **next) {
-        auto &self = *static_cast<received_step *>(context);
-        *next = &full;
-        self.status = self.replay.run(full.row, full.others);
-        return self.status ? TY_E_BUSY : TY_OK;
-    }
-};
-
 const uint8_t *readable(receiving &r, const ty_feed_record &record) {
     const auto *bytes = static_cast<const uint8_t *>(record.bytes);
     if (record.size_bytes >= sizeof(uint64_t))
@@ -186,8 +175,8 @@ size_t decided_together(const ty_feed_record *records, size_t count) {
 ty_status do_records(receiving &r, const ty_feed_record *records, size_t count) {
     txn_runtime &rt = *r.rt;
     replayer replay(rt, image_path(rt.heap), replayer::use::others_look);
-    received_step doer{replay};
-    step_writer writer{{&doer, received_step::take}, &r.batches[0]};
+    step_runner doer{replay};
+    step_writer writer{{&doer, step_runner::take}, &r.batches[0]};
     ty_status status = TY_OK;
     r.small_count = 0;
     replay.begin();

@@ -35,7 +35,7 @@ ty_status close_with_log(txn_runtime &rt) {
     ty_status status = rt.rwlock.try_lock() ? TY_OK : refuse_while_busy("close a heap");
     bool locked = !status, list_removed = false;
     if (!status)
-        status = sharing_settled(rt).status;
+        status = sharing_quiesced(rt).status;
     if (!status)
         status = sink_check(rt.internal_sink);
     if (!status && rt.concurrent)

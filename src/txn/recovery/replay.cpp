@@ -209,24 +209,12 @@ ty_status replay_in_stages(record_reader &reader, const log_source &source, txn_
     return replay_again(reader, source, stages.how(), plan);
 }
 
-// Runs each batch at once.
-struct step_doer {
-    replayer &replay;
-    ty_status status;
-    static ty_status take(void *context, step_batch &full, bool, step_batch **next) {
-        auto &self = *static_cast<step_doer *>(context);
-        *next = &full;
-        self.status = self.replay.run(full.row, full.others);
-        return self.status ? TY_E_BUSY : TY_OK;
-    }
-};
-
 ty_status replay_alone(replayer &replay, const log_source &source, txn_runtime &rt, replay_plan &plan, bool in_stages) {
     step_batches batches;
     if (ty_status status = batches.create(1))
         return status;
-    step_doer doer{replay, TY_OK};
-    record_reader reader{{{&doer, step_doer::take}, &batches[0]}, {rt.user_first_word, rt.user_end_word}, plan};
+    step_runner doer{replay};
+    record_reader reader{{{&doer, step_runner::take}, &batches[0]}, {rt.user_first_word, rt.user_end_word}, plan};
     ty_status status = TY_OK;
     if (in_stages)
         status = replay_in_stages(reader, source, rt, plan);
@@ -372,8 +360,8 @@ ty_status replay_held(txn_runtime &rt, const log_location &location, replay_plan
         return status;
     replayer replay(rt, location.path);
     replay.begin();
-    step_doer doer{replay, TY_OK};
-    record_reader reader{{{&doer, step_doer::take}, &batches[0]}, {rt.user_first_word, rt.user_end_word}, plan};
+    step_runner doer{replay};
+    record_reader reader{{{&doer, step_runner::take}, &batches[0]}, {rt.user_first_word, rt.user_end_word}, plan};
     ty_status status = reader.all_of(plan.held);
     status = status ? status : reader.writer.hand_over(true);
     replay.end();

@@ -141,4 +141,16 @@ private:
     uint64_t end_; // end of the words in pages in use
 };
 
+// For a step_writer: runs each batch at once.
+struct step_runner {
+    replayer &replay;
+    ty_status status = TY_OK;
+    static ty_status take(void *context, step_batch &full, bool, step_batch **next) {
+        auto &self = *static_cast<step_runner *>(context);
+        *next = &full;
+        self.status = self.replay.run(full.row, full.others);
+        return self.status ? TY_E_BUSY : TY_OK;
+    }
+};
+
 } // namespace taiyen

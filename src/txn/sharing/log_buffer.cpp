@@ -120,12 +120,11 @@ ty_status log_buffer::others(bool *any) const {
     return *any ? TY_OK : status;
 }
 
-void log_buffer::format(const uint8_t heap_identity[16], uint64_t log_identity, uint64_t lsn) {
+void log_buffer::format(const uint8_t heap_identity[16], uint64_t lsn) {
     memset(mapped_, 0, os::page_bytes);
     log_buffer_header &h = *header_;
     h.ring_bytes = log_buffer_bytes;
     memcpy(h.heap_identity, heap_identity, sizeof h.heap_identity);
-    h.log_identity = log_identity;
     h.durable.store(lsn, std::memory_order_relaxed);
     h.magic = buffer_magic;
 }
@@ -187,8 +186,7 @@ uint64_t log_buffer::free_bytes() const {
 }
 
 uint8_t *log_buffer::append_begin(size_t bytes) {
-    const uint64_t need =
-        buffered_head_bytes + (bytes + buffered_head_bytes - 1) / buffered_head_bytes * buffered_head_bytes;
+    const uint64_t need = buffered_bytes(bytes);
     const uint64_t end = header_->end.load(std::memory_order_relaxed);
     const uint64_t left = log_buffer_bytes - end % log_buffer_bytes;
     place_ = left < need ? end + left : end;

@@ -22,7 +22,6 @@ struct log_buffer_header {
     uint64_t magic;
     uint64_t ring_bytes;
     uint8_t heap_identity[16];
-    uint64_t log_identity;
 
     // The writer lock: the number of the process that has it, and whether others wait; 0: free.
     alignas(64) std::atomic<uint32_t> owner;
@@ -79,8 +78,8 @@ public:
 
     // Whether no other process has it open. For the process that has locked the heap's image.
     ty_status others(bool *any) const;
-    // Makes it empty, for this log, after its last record. Nobody else has it open.
-    void format(const uint8_t heap_identity[16], uint64_t log_identity, uint64_t lsn);
+    // Makes it empty, after the log's last record. Nobody else has it open.
+    void format(const uint8_t heap_identity[16], uint64_t lsn);
     ty_status check(const uint8_t heap_identity[16]) const; // TY_E_BUSY: it is not made yet
 
     // Who writes the log holds a number of its own.

@@ -144,7 +144,7 @@ ty_status log_buffered(sharing &s, uint64_t end) {
     for (uint64_t at = s.logged; at < end;) {
         if (ty_status status = s.buffer.look(&at, &record))
             return status == TY_E_NOT_FOUND ? TY_OK : status;
-        if (record.kind == buffered_kind::record && record.lsn > log_last(log)) {
+        if (record.lsn > log_last(log)) {
             uint8_t *room = nullptr;
             if (record.lsn != log_last(log) + 1)
                 return s.buffer.damaged();
@@ -225,7 +225,7 @@ ty_status sharing_begin_as_log_writer(const heap_opening &state, txn_runtime &rt
     if (!status && others && s.buffer.header().magic != 0) // else they wait until it is made
         status = s.buffer.check(image_identity(rt.heap));
     else if (!status)
-        s.buffer.format(image_identity(rt.heap), state.identity.log, log_last(rt.log));
+        s.buffer.format(image_identity(rt.heap), log_last(rt.log));
     if (status)
         return status;
     s.lock.release_unwanted();
@@ -267,7 +267,7 @@ void sharing_finish_close(txn_runtime &rt) {
     sharing_unlock(rt);
 }
 
-sharing_settled::sharing_settled(txn_runtime &rt) : rt_(rt) {
+sharing_quiesced::sharing_quiesced(txn_runtime &rt) : rt_(rt) {
     sharing *s = rt.sharing;
     if (s == nullptr)
         return;
@@ -284,7 +284,7 @@ sharing_settled::sharing_settled(txn_runtime &rt) : rt_(rt) {
     rt.unlogged.store(applied > last ? applied - last : 0, std::memory_order_relaxed);
 }
 
-sharing_settled::~sharing_settled() {
+sharing_quiesced::~sharing_quiesced() {
     if (rt_.sharing == nullptr)
         return;
     const uint64_t last = log_last(rt_.log), applied = rt_.sharing->applied.load(std::memory_order_relaxed);

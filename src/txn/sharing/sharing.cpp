@@ -26,23 +26,12 @@ bool is_expired(const sharing &s) {
            !fault("expired_process_commits");
 }
 
-struct step_doer_of_buffer {
-    replayer &replay;
-    ty_status status = TY_OK;
-    static ty_status take(void *context, step_batch &full, bool, step_batch **next) {
-        auto &self = *static_cast<step_doer_of_buffer *>(context);
-        *next = &full;
-        self.status = self.replay.run(full.row, full.others);
-        return self.status ? TY_E_BUSY : TY_OK;
-    }
-};
-
 // The whole records at the front of a piece. *used: their bytes. *lsn: of the last one.
 ty_status apply_piece(sharing &s, uint64_t bytes, uint64_t *used, uint64_t *lsn) {
     txn_runtime &rt = s.rt;
     replayer replay(rt, image_path(rt.heap), replayer::use::pause_late);
-    step_doer_of_buffer doer{replay};
-    step_writer writer{{&doer, step_doer_of_buffer::take}, &s.batches[0]};
+    step_runner doer{replay};
+    step_writer writer{{&doer, step_runner::take}, &s.batches[0]};
     ty_status status = TY_OK;
     uint64_t at = 0;
     replay.begin();
@@ -55,15 +44,15 @@ ty_status apply_piece(sharing &s, uint64_t bytes, uint64_t *used, uint64_t *lsn)
         if (head.lsn > *lsn) {
             record_view view;
             const auto *record = reinterpret_cast<const uint8_t *>(s.piece + at + buffered_head_bytes);
-            if (head.kind != buffered_kind::record || head.lsn != *lsn + 1)
+            if (head.kind != buffered_kind::record || head.lsn != *lsn + 1) { // what is before is applied whole
                 status = TY_E_EXPIRED;
-            else if (!(status = record_inspect(record, head.bytes, &view))) {
+                break;
+            }
+            if (!(status = record_inspect(record, head.bytes, &view))) {
                 writer.begin_record(head.lsn, UINT64_MAX);
                 status = record_decode_in_place(view.parts, view.size, {rt.user_first_word, rt.user_end_word}, writer);
                 *lsn = head.lsn;
             }
-            if (status == TY_E_EXPIRED)
-                break;
         }
         at += whole;
     }
@@ -278,8 +267,7 @@ ty_status sharing_enter(txn_runtime &rt) {
         return status == TY_E_EXPIRED ? s.buffer.damaged() : report_again(why, status);
     }
     image_follow_lose(rt.heap);
-    status = load(s);
-    return status == TY_E_EXPIRED ? s.buffer.damaged() : status;
+    return load(s);
 }
 
 ty_status sharing_check_commit(const txn_runtime &rt) {
@@ -329,17 +317,20 @@ ty_status sharing_see_newest(txn_runtime &rt) {
         if (behind == 0 && !expired)
             return TY_OK;
         const bool with_lock = expired || behind > log_buffer_bytes / 2 || tries > 1;
+        const bool may_load = with_lock || s.writes_log.load(std::memory_order_acquire);
         if (with_lock) {
             s.queue.lock();
             s.lock.lock();
         }
         const bool alone = rt.rwlock.try_lock();
-        const ty_status status = !alone ? TY_OK : with_lock ? sharing_enter(rt) : apply_newer(s);
+        const ty_status status = !alone ? TY_OK : may_load ? sharing_enter(rt) : apply_newer(s);
+        if (status && status != TY_E_EXPIRED && !may_load) // a part of a record may be in memory
+            image_follow_lose(rt.heap);
         if (alone)
             rt.rwlock.unlock();
         if (with_lock)
             sharing_unlock(rt);
-        if (alone && status != TY_E_EXPIRED)
+        if (alone && (status == TY_OK || may_load))
             return status;
         if (!alone) {
             rt.rwlock.lock_shared();

@@ -203,9 +203,9 @@ ty_status snapshots_repair(txn_runtime &rt) {
     rwlock_as_reader rwlock(rt);
     others_stopped stopped(rt);
     os::lock_guard guard(s.lock);
-    const sharing_settled settled(rt);
-    if (settled.status)
-        return settled.status;
+    const sharing_quiesced quiesced(rt);
+    if (quiesced.status)
+        return quiesced.status;
     return log_broken(rt.log) ? start_and_continue(rt, s, 0, &rwlock) : TY_OK;
 }
 
@@ -256,8 +256,8 @@ ty_status snapshots_take(txn_runtime &rt, bool rwlock_held) {
             std::memory_order_relaxed)) { // otherwise the transaction may have left the reader-writer lock held
         os::lock_guard guard(s.lock);
         before = pages_written(rt);
-        const sharing_settled settled(rt);
-        status = settled.status ? settled.status : start_ordinary(rt, s, &epoch);
+        const sharing_quiesced quiesced(rt);
+        status = quiesced.status ? quiesced.status : start_ordinary(rt, s, &epoch);
     }
     if (!rwlock_held)
         unlock_after_snapshot(rt);
@@ -300,9 +300,6 @@ ty_status snapshot_instead(txn_runtime &rt, bool holds_transaction, uint64_t *ls
     snapshot_service &s = *rt.snapshots;
     os::lock_guard guard(s.lock);
     snapshots_set_due_log_bytes(rt, UINT64_MAX); // the one before it may have begun too late
-    const sharing_settled settled(rt);
-    if (settled.status)
-        return settled.status;
     if (ty_status status = start_and_continue(rt, s, holds_transaction, nullptr))
         return status;
     *lsn = s.pending_redo_point.lsn;
@@ -361,9 +358,9 @@ ty_status txn_snapshot_start(ty_heap *heap, uint64_t *epoch) {
         return start_ordinary(*rt, *rt->snapshots, epoch);
     rwlock_as_reader rwlock(*rt);
     os::lock_guard guard(rt->snapshots->lock);
-    const sharing_settled settled(*rt);
-    if (settled.status)
-        return settled.status;
+    const sharing_quiesced quiesced(*rt);
+    if (quiesced.status)
+        return quiesced.status;
     return start_ordinary(*rt, *rt->snapshots, epoch);
 }
 

@@ -272,12 +272,12 @@ ty_status refuse_shared(const txn_runtime &rt, const char *call);
 
 // While it lives, log and memory of the log's writer hold the same (X1), for a snapshot: with the reader-writer lock
 // held exclusively. What the log has no room for is counted as unlogged.
-class [[nodiscard]] sharing_settled {
+class [[nodiscard]] sharing_quiesced {
 public:
-    explicit sharing_settled(txn_runtime &rt);
-    ~sharing_settled();
-    sharing_settled(const sharing_settled &) = delete;
-    sharing_settled &operator=(const sharing_settled &) = delete;
+    explicit sharing_quiesced(txn_runtime &rt);
+    ~sharing_quiesced();
+    sharing_quiesced(const sharing_quiesced &) = delete;
+    sharing_quiesced &operator=(const sharing_quiesced &) = delete;
     ty_status status = TY_OK;
 
 private:

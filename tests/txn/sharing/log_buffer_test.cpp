@@ -23,7 +23,7 @@ protected:
         path_ = folder_.file("heap");
         ASSERT_OK(image_.open(path_.c_str(), TY_FILE_WRITE | TY_FILE_CREATE));
         ASSERT_OK(buffer_.open(*ty_storage_default(), path_.c_str(), &image_));
-        buffer_.format(identity, 1, 0);
+        buffer_.format(identity, 0);
     }
     // So that others can open it.
     void be_log_writer() const { ASSERT_OK(buffer_.become_log_writer()); }
@@ -115,6 +115,36 @@ TEST_F(log_buffer_test, knows_who_else_has_it) {
     second.close();
     ASSERT_OK(buffer_.others(&others));
     EXPECT_FALSE(others);
+}
+
+// PR2: what an append that was given up may have written over counts, too.
+TEST_F(log_buffer_test, a_reader_knows_what_was_overwritten_by_an_append_that_was_given_up) {
+    append(1, 100);
+    for (uint64_t lsn = 2; lsn < 6; lsn++)
+        append(lsn, log_buffer_record_max - 100);
+    EXPECT_TRUE(buffer_.still_there(0));
+    (void)buffer_.append_begin(log_buffer_record_max);
+    EXPECT_FALSE(buffer_.still_there(0));
+    (void)buffer_.append_begin(100);
+    EXPECT_FALSE(buffer_.still_there(0));
+}
+
+// PR3: a number is not taken by another process between the look whether it is free and what follows from that.
+TEST_F(log_buffer_test, nobody_gets_the_number_of_a_dead_process_meanwhile) {
+    log_buffer second, third, fourth;
+    be_log_writer();
+    ASSERT_OK(second.open(*ty_storage_default(), path_.c_str(), nullptr));
+    const uint32_t number = second.number();
+    EXPECT_FALSE(buffer_.take_if_gone(number));
+    second.close();
+    ASSERT_TRUE(buffer_.take_if_gone(number));
+    ASSERT_OK(third.open(*ty_storage_default(), path_.c_str(), nullptr));
+    EXPECT_NE(number, third.number());
+    buffer_.give_back(number);
+    ASSERT_OK(fourth.open(*ty_storage_default(), path_.c_str(), nullptr));
+    EXPECT_EQ(number, fourth.number());
+    third.close();
+    fourth.close();
 }
 
 // PR3

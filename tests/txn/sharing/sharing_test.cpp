@@ -313,7 +313,8 @@ TEST_F(sharing_test, one_that_stands_still_goes_on) {
             own.close();
         });
     for (unsigned i = 0; i < 3; i++) {
-        usleep(200'000); // so that it has something to lose
+        for (const uint64_t before = with_->acknowledged[i]; with_->acknowledged[i] < before + 100 && !with_->failed;)
+            std::this_thread::yield(); // it has something to lose
         ::kill(children_[at[i]], SIGSTOP);
         usleep(1'500'000); // longer than it is waited for
         ::kill(children_[at[i]], SIGCONT);

@@ -276,6 +276,13 @@ bool image_follow_is_lost(ty_heap *heap) {
     return overwritten > im.followed.held && memcmp(block->heap_identity, im.identity, sizeof im.identity) == 0;
 }
 
+void memory_of_image::run(void *context) {
+    auto &self = *static_cast<memory_of_image *>(context);
+    self.status = os::decommit(self.im.base, self.im.mapped_bytes);
+    for (const batch *b = self.batches.first; b != nullptr && self.status == TY_OK; b = b->next)
+        self.status = read_batch(self.im.journal, *b, {&self.im, self.copy});
+}
+
 void follow_leave(image &im) {
     uint64_t other = 0;
     (void)im.backing.hold(TY_HOLD_NONE, 0, (uint64_t{1} << 62) - 1, &other);
@@ -378,20 +385,6 @@ ty_status image_follow_refresh(ty_heap *heap) {
 
 namespace {
 
-// The memory becomes the image, and what it lacks.
-struct renewal {
-    image &im;
-    const batch_list &batches;
-    ty_status status = TY_OK;
-    static void run(void *context) {
-        auto &self = *static_cast<renewal *>(context);
-        self.status = os::decommit(self.im.base, self.im.mapped_bytes);
-        self.im.followed.copied.clear();
-        for (const batch *b = self.batches.first; b != nullptr && self.status == TY_OK; b = b->next)
-            self.status = read_batch(self.im.journal, *b, {&self.im, copy_page_in});
-    }
-};
-
 // One try, of which any step may meet a change of the files.
 ty_status load(image &im, journal_contents &journal) {
     following &f = im.followed;
@@ -410,14 +403,15 @@ ty_status load(image &im, journal_contents &journal) {
             .remedy("try again when the writer has checkpointed them");
     if (ty_status status = make_durable(im, batches))
         return status;
-    renewal renew{im, batches};
+    memory_of_image becomes{im, batches, copy_page_in};
     ty_status status = TY_OK;
+    f.copied.clear();
     if (im.shares)
-        status = heap_renew(im.heap, snapshot_owner(im), renewal::run, &renew);
+        status = heap_renew(im.heap, snapshot_owner(im), memory_of_image::run, &becomes);
     else
-        renewal::run(&renew);
-    if (renew.status || status)
-        return renew.status ? renew.status : status;
+        memory_of_image::run(&becomes);
+    if (becomes.status || status)
+        return becomes.status ? becomes.status : status;
     f.seen = im.header.current = header;
     const batch *newest = batches.last;
     f.shown = newest != nullptr ? newest->epoch : header.epoch;

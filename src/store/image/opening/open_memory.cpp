@@ -177,20 +177,6 @@ ty_status start_memory(image &im, const image_opening &state) {
 
 namespace {
 
-// What the memory of a heap that is open becomes: the image, and what it lacks.
-struct memory_of_image {
-    image &im;
-    const image_opening &state;
-    ty_status status = TY_OK;
-    static void run(void *context) {
-        auto &self = *static_cast<memory_of_image *>(context);
-        self.status = os::decommit(self.im.base, self.im.mapped_bytes);
-        const batch *b = self.state.journal.scan.batches.first;
-        for (; b != nullptr && self.status == TY_OK; b = b->next)
-            self.status = read_batch(self.im.journal, *b, {&self.im, copy_to_heap});
-    }
-};
-
 ty_status take_memory_of_follower(image &im, image_opening &state) {
     image &before = *image_of(state.hook->again);
     const image_header &header = im.header.current;
@@ -210,7 +196,7 @@ ty_status take_memory_of_follower(image &im, image_opening &state) {
     before.heap = nullptr;
     state.before = &before;
     follow_leave(before);
-    memory_of_image becomes{im, state};
+    memory_of_image becomes{im, state.journal.scan.batches, copy_to_heap};
     const ty_status status = heap_renew(im.heap, snapshot_owner(im), memory_of_image::run, &becomes);
     heap_set_image(im.heap, &im);
     if (becomes.status || status)
