@@ -295,7 +295,6 @@ TEST_F(sharing_test, any_of_them_dies_at_any_instant) {
     expect_files_have(0);
 }
 
-// PR5: who was stopped for long has lost its memory, and knows.
 TEST_F(sharing_test, one_that_stands_still_goes_on) {
     size_t at[3];
     for (unsigned n = 0; n < 3; n++)
@@ -323,6 +322,56 @@ TEST_F(sharing_test, one_that_stands_still_goes_on) {
     wait_all();
     EXPECT_FALSE(with_->failed);
     expect_files_have(0);
+}
+
+// PR5: its pages were overwritten amid its read section.
+TEST_F(sharing_test, what_a_stopped_process_has_read_does_not_count) {
+    constexpr size_t words = 64 * 512; // in many pages
+    start([&] {
+        sharer own(path(), *with_, 0);
+        own.commit(true);
+        for (uint64_t value : {1, 2}) {
+            ty_txn *txn = nullptr;
+            own.expect(ty_begin(own.heap(), nullptr, &txn), "begin");
+            auto *all = static_cast<uint64_t *>(ty_root(own.heap(), "all"));
+            if (all == nullptr) {
+                all = static_cast<uint64_t *>(ty_txn_alloc(txn, words * 8));
+                own.expect(all != nullptr && ty_txn_root_set(txn, "all", all) == TY_OK, "allocate");
+            }
+            own.expect(ty_declare(txn, all, words * 8), "declare");
+            std::fill(all, all + words, value);
+            own.expect(ty_commit(txn), "commit");
+            own.expect(ty_snapshot(own.heap()), "take a snapshot");
+            own.expect(ty_run_background_work(own.heap()), "checkpoint"); // waits for the other one for a second
+            with_->stage = value == 1 ? 1 : 4;
+            with_->wait_for(value == 1 ? 3 : 5);
+        }
+        own.close();
+    });
+    const size_t second = start([&] {
+        with_->wait_for(1);
+        sharer own(path(), *with_, 1);
+        own.expect(ty_read_begin(own.heap()), "begin to read");
+        const auto *all = static_cast<const volatile uint64_t *>(ty_root(own.heap(), "all"));
+        own.expect(all[0] == 1, "the state from before");
+        with_->stage = 2;
+        with_->wait_for(4);
+        own.expect(all[words - 1] == 2, "its pages were overwritten");
+        own.expect(ty_read_end(own.heap()) == TY_E_EXPIRED, "learn that");
+        own.expect(ty_read_begin(own.heap()), "read again");
+        own.expect(all[0] == 2, "the newest state");
+        own.expect(ty_read_end(own.heap()), "end it");
+        own.commit(true);
+        with_->stage = 5;
+        own.close();
+    });
+    with_->wait_for(2);
+    ::kill(children_[second], SIGSTOP);
+    with_->stage = 3;
+    with_->wait_for(4);
+    ::kill(children_[second], SIGCONT);
+    wait_all();
+    expect_files_have(2);
 }
 
 // PR6
