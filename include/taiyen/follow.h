@@ -43,12 +43,15 @@ extern "C" {
  * (may be NULL): whether it shows another one now. Waits for read sections of other threads to end; apart from
  * sections, no thread reads the heap meanwhile. Cost: of what has changed; it looks at the files every 2 ms while it
  * waits. TY_E_EXPIRED: what was read since the last refresh may be a mixture; the heap shows the newest state now.
- * Further errors: TY_E_ARGUMENT (not a follower; this thread has a read section open), TY_E_MISMATCH (the heap was
- * raised to another limit or made one of another kind, or its image was removed or replaced: close it and open it
- * again), TY_E_BUSY (its files change faster than they can be read: try again), TY_E_MEMORY, TY_E_IO, TY_E_DAMAGED,
- * TY_E_FORKED. After an error the heap shows what it did before; if it could not go
- * on showing that, ty_read_end and the next refresh return TY_E_EXPIRED. Thread-safe. */
+ * Further errors: TY_E_ARGUMENT (not a follower; this thread has a read section or transaction open), TY_E_MISMATCH
+ * (the heap was raised to another limit or made one of another kind, or its image was removed or replaced: close it and
+ * open it again), TY_E_BUSY (its files change faster than they can be read: try again), TY_E_MEMORY, TY_E_IO,
+ * TY_E_DAMAGED, TY_E_FORKED. After an error the heap shows what it did before; if it could not go on showing that,
+ * ty_read_end and the next refresh return TY_E_EXPIRED. Thread-safe. */
 TY_API TY_CHECKED ty_status ty_refresh(ty_heap *heap, uint32_t wait_ms, bool *changed);
+/* Whether ty_refresh would have nothing to do for a shared heap (ty_open_options.shared); it costs two reads of memory.
+ * False of other heaps. Thread-safe. */
+TY_API bool ty_shows_newest(ty_heap *heap);
 
 #ifdef __cplusplus
 }

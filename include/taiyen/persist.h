@@ -128,6 +128,17 @@ typedef struct ty_in_doubt_txn {
  * the call the heap cannot be used, other heaps can, and *doubt is valid. The callback must not throw. */
 typedef ty_outcome ty_outcome_callback(const ty_in_doubt_txn *doubt, void *context);
 
+/* A lock of the program's that guards its reads of a shared heap, as an interpreter's does. The library locks it around
+ * each change of memory that is not the program's own: to what other processes have committed, in ty_begin, ty_refresh,
+ * ty_close and threads of the library. A thread that has it may call ty_begin with no_wait, ty_rollback, and what
+ * neither begins nor ends a transaction; apart from ty_begin, it waits for no call of the heap. If what was read
+ * without a section may be a mixture (TY_E_EXPIRED, as of ty_read_end), the next ty_begin or ty_refresh says so. */
+typedef struct ty_reader_lock {
+    void (*lock)(void *context); /* the calling thread may have it already: it is recursive */
+    void (*unlock)(void *context);
+    void *context;
+} ty_reader_lock;
+
 typedef struct ty_open_options {
     size_t struct_size; /* sizeof(ty_open_options), set by the _INIT macro */
     ty_open_mode mode;
@@ -202,12 +213,13 @@ typedef struct ty_open_options {
                     than the log's writer snapshots. TY_E_BUSY: a process has it open without this option. The file
                     PATH-shared beside the heap is the processes' own, and of no use without them.
                     docs/how-to/processes.md */
+    const ty_reader_lock *reader_lock; /* with shared: what this process's readers have instead of read sections */
 } ty_open_options;
 #define TY_OPEN_OPTIONS_INIT                                                                                           \
     {                                                                                                                  \
         sizeof(ty_open_options), TY_OPEN_OR_CREATE, TY_KIND_DEFAULT, 0, NULL, TY_CLASSES_CACHE_LINE, NULL, NULL,       \
             TY_TRACK_AUTOMATIC, TY_BACKGROUND_THREAD, 0, 0, NULL, 0, NULL, false, false, NULL, NULL, 0, 0, 0, 0,       \
-            false, NULL, NULL, TY_CODE_DEFAULT, NULL, false                                                            \
+            false, NULL, NULL, TY_CODE_DEFAULT, NULL, false, NULL                                                      \
     }
 
 /* In what state an open found the files. */

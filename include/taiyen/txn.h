@@ -67,11 +67,12 @@ typedef enum ty_store_mode {
 typedef struct ty_txn_options {
     size_t struct_size; /* sizeof(ty_txn_options), set by the _INIT macro */
     ty_store_mode stores;
-    bool no_wait;    /* TY_E_BUSY if another transaction is under way or readers are in the heap */
-    bool free_later; /* the blocks that it frees are released after the commit, by a thread of the library */
+    bool no_wait;            /* TY_E_BUSY if another transaction is under way or readers are in the heap */
+    bool free_later;         /* the blocks that it frees are released after the commit, by a thread of the library */
+    uint32_t others_wait_ms; /* with no_wait, of a heap that processes share: how long to wait for those of others */
 } ty_txn_options;
 #define TY_TXN_OPTIONS_INIT                                                                                            \
-    { sizeof(ty_txn_options), TY_STORES_DEFAULT, false, false }
+    { sizeof(ty_txn_options), TY_STORES_DEFAULT, false, false, 0 }
 
 /* Sets what TY_STORES_DEFAULT means for transactions that begin from now on; initially it is what the heap was opened
  * with (ty_open_options.track_stores). TY_STORES_TRACKED also applies to the calling thread's transaction on the heap,
@@ -274,6 +275,8 @@ typedef struct ty_txn_stats {
     uint64_t replayed_bytes;
     uint64_t replay_ns;
     uint64_t reserved_blocks; /* now; includes those that rollbacks kept for variables (scope.h) */
+    uint64_t process;         /* this process's number among those that share the heap, 1 and up, as long as it has it
+                                 open; later another one's. 0: none share it */
 } ty_txn_stats;
 /* Writes *stats; a transaction under way is counted in part. Does not wait for transactions.
  * Errors: TY_E_ARGUMENT (not a transactional heap, or read-only), TY_E_FORKED. Thread-safe. */

@@ -265,6 +265,10 @@ ty_status ty_refresh(ty_heap *heap, uint32_t wait_ms, bool *changed) {
     return txn_refresh(heap, uint64_t{wait_ms} * 1'000'000, changed ? changed : &unused);
 }
 
+bool ty_shows_newest(ty_heap *heap) {
+    return txn_shows_newest(heap);
+}
+
 ty_status ty_background_work_status(ty_heap *heap) {
     if (ty_status status = check_in_files(heap, "report how a heap's background work went"))
         return status;

@@ -255,6 +255,7 @@ ty_status txn_read_begin(ty_heap *heap);
 ty_status txn_read_end(ty_heap *heap);
 // follow.h. wait_ns: for a newer state.
 ty_status txn_refresh(ty_heap *heap, uint64_t wait_ns, bool *changed);
+bool txn_shows_newest(ty_heap *heap);
 ty_status txn_object_read_begin(ty_heap *heap, const void *object);
 ty_status txn_object_read_end(ty_heap *heap, const void *object);
 ty_status txn_lock_object(ty_txn *txn, const void *object);

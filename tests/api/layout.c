@@ -298,7 +298,8 @@ AT(ty_log_entry, size_bytes, 32);
 AT(ty_log_entry, procedure, 40);
 AT(ty_log_entry, bytes, 48);
 
-SIZE(ty_open_options, 200);
+SIZE(ty_open_options, 208);
+AT(ty_open_options, reader_lock, 200);
 AT(ty_open_options, shared, 192);
 AT(ty_open_options, struct_size, 0);
 AT(ty_open_options, mode, 8);
@@ -472,7 +473,13 @@ AT(ty_storage, hold, 192);
 AT(ty_storage, turn, 200);
 AT(ty_storage, check_lock, 208);
 
-SIZE(ty_txn_options, 16);
+SIZE(ty_reader_lock, 24);
+AT(ty_reader_lock, lock, 0);
+AT(ty_reader_lock, unlock, 8);
+AT(ty_reader_lock, context, 16);
+
+SIZE(ty_txn_options, 24);
+AT(ty_txn_options, others_wait_ms, 16);
 AT(ty_txn_options, struct_size, 0);
 AT(ty_txn_options, stores, 8);
 AT(ty_txn_options, no_wait, 12);
@@ -485,7 +492,8 @@ AT(ty_undeclared_write, block, 16);
 AT(ty_undeclared_write, in_transaction, 32);
 AT(ty_undeclared_write, instruction, 40);
 
-SIZE(ty_txn_stats, 144);
+SIZE(ty_txn_stats, 152);
+AT(ty_txn_stats, process, 144);
 AT(ty_txn_stats, struct_size, 0);
 AT(ty_txn_stats, transactions, 8);
 AT(ty_txn_stats, rollbacks, 16);

@@ -120,7 +120,7 @@ PyObject *copy_into(PyObject *self, PyObject *object) {
     Py_buffer to;
     if (PyObject_GetBuffer(object, &to, PyBUF_WRITABLE) < 0)
         return nullptr;
-    const bool is_alive = use(as_proxy(self));
+    const bool is_alive = use_newest(as_proxy(self));
     const std::size_t size = is_alive ? array_of(as_proxy(self))->size : 0;
     const bool fits = static_cast<std::size_t>(to.len) == size;
     if (is_alive && fits && size)
@@ -131,8 +131,32 @@ PyObject *copy_into(PyObject *self, PyObject *object) {
     return is_alive ? PyErr_Format(PyExc_ValueError, "the array has %zu bytes", size) : nullptr;
 }
 
+// _copy_from(buffer): the other way round, in one change.
+PyObject *copy_from(PyObject *self, PyObject *object) {
+    Py_buffer from;
+    if (PyObject_GetBuffer(object, &from, PyBUF_SIMPLE) < 0)
+        return nullptr;
+    const bool good = change_of(as_proxy(self), [&](heap &of) {
+        value_array *array = array_of(as_proxy(self));
+        if (static_cast<std::size_t>(from.len) != array->size) {
+            PyErr_Format(PyExc_ValueError, "the array has %zu bytes", static_cast<std::size_t>(array->size));
+            return false;
+        }
+        ty_txn *txn = ty_current_txn(of.handle);
+        if (txn && array->size && ty_declare(txn, array->data(), array->size))
+            return raise_last() == 0;
+        std::memcpy(array->data(), from.buf, array->size);
+        return true;
+    });
+    PyBuffer_Release(&from);
+    if (!good)
+        return nullptr;
+    Py_RETURN_NONE;
+}
+
 PyMethodDef array_methods[] = {
     method<copy_into>("_copy_into", METH_O, nullptr),
+    method<copy_from>("_copy_from", METH_O, nullptr),
     method<record>("record", METH_NOARGS,
                    "record(): in a step, keeps the array's numbers as they are now, for an undo."),
     TYPY_COMMON_METHODS,
@@ -189,7 +213,10 @@ bool find_stores(heap &of, const proxy *p, const void *data, std::size_t size) {
 // PY2.
 bool check_view(heap &of, const proxy *p, int flags, const void *data, std::size_t size) {
     const char *why = nullptr;
-    if ((flags & PyBUF_WRITABLE) && of.read_only)
+    if (of.shared) // PY41
+        why =
+            "the heap is shared, and another process may free or move what a view sees: take a copy of it, or an item";
+    else if ((flags & PyBUF_WRITABLE) && of.read_only)
         why = "the heap is open for reading only";
     else if (of.fresh_arrays.count(p->block))
         why =

@@ -113,6 +113,10 @@ private:
     std::unordered_map<std::uint64_t, shape> known_; // by a hash of the keys
 };
 
+// Around changes of a shared heap's memory that other processes have made: ty_reader_lock.
+void lock_memory(void *heap);
+void unlock_memory(void *heap);
+
 // How often this process is a fork's child.
 extern unsigned forks;
 
@@ -122,6 +126,7 @@ struct kept_values {
     std::unordered_map<const void *, std::uint32_t> places; // in the list, of each block
     std::vector<std::uint32_t> free_places;
     std::vector<const void *> unheld; // whose last proxy has gone
+    bool is_foreign = false;          // what dead processes left has another form, and goes as a whole
 };
 
 // PY35. The task of the program that has a transaction or step of it: no other one of the same thread is to change the
@@ -192,14 +197,20 @@ public:
     ref change_greenlet;                 // whose change has the transaction or step under way, if it is a change's own
     unsigned inner_changes = 0;          // that have ended within a change's own transaction or step
     std::vector<unsigned long> changing; // threads that are within a change, each as often as it is
-    std::uint64_t refreshes = 0;         // of a heap that follows a writer: what was read is of another state then
-    std::uint64_t taken_back = 0;        // how often blocks may have gone that nobody released: by rollbacks, closes
-    bool automatic = false;              // stores are found by themselves, since arrays are written to
-    unsigned fork_number = 0;            // of the process that opened it
-    unsigned busy = 0;                   // threads that are in the library without the GIL
-    std::set<std::uint64_t> tickets;     // PY38: of threads that wait for the heap to be free, as they came
+    bool shared = false;                 // by processes, each of which may change it
+    PyGILState_STATE gil{};              // of the library's thread that changes memory
+    bool has_gil = false;
+    unsigned one_states = 0;            // see one_state
+    std::uint64_t refreshes = 0;        // of a heap that follows a writer, or is shared: proxies are looked at again
+    std::uint64_t iterations_ended = 0; // all that were under way then
+    std::uint64_t taken_back = 0;       // how often blocks may have gone that nobody released: by rollbacks, closes
+    bool automatic = false;             // stores are found by themselves, since arrays are written to
+    unsigned fork_number = 0;           // of the process that opened it
+    unsigned busy = 0;                  // threads that are in the library without the GIL
+    std::set<std::uint64_t> tickets;    // PY38: of threads that wait for the heap to be free, as they came
     std::uint64_t last_ticket = 0;
-    std::size_t views = 0; // of arrays, that Python has
+    std::uint64_t process = 0; // of a shared heap: this one's number
+    std::size_t views = 0;     // of arrays, that Python has
     std::optional<value_heap> values;
     std::unordered_map<const void *, proxy *> proxies;    // by address
     std::unordered_set<proxy *> displaced;                // that may come back, where others stand now
@@ -225,6 +236,12 @@ public:
     // The history of undo that the heap holds, if any, is attached, and no step of it is open. undo_bytes: as for
     // start(). False: there is an exception.
     bool find_history(std::size_t undo_bytes);
+    // PY40, PY41. Memory shows what other processes have made of the heap: proxies are looked at when they are used.
+    void refreshed();
+    // PY41. Whether what a shared heap shows is the newest state, or is not to be another one now.
+    bool is_newest() const { return one_states || ty_shows_newest(handle); }
+    // Shows it. False: there is an exception.
+    bool see_newest();
     // What proxies learn after containers may have come or gone.
     void look_at_proxies(restored_by by = restored_by::undo);
     // PY36. After whatever may have ended what can be redone: objects that went by an undo do not come back then.
@@ -480,15 +497,39 @@ struct proxy {
     bool is_packed;
     value_kind kind;
     proxy_state state;
+    std::uint64_t seen; // in which of the heap's refreshes it stood for its container
 };
 
+// Whether a proxy of a usable heap stands for its container. Runs no Python code.
+bool look_again(const proxy *p);
+inline bool is_current(const proxy *p) {
+    return p->state == proxy_state::alive && (p->seen == p->owner->refreshes || look_again(p));
+}
 // The proxy's heap; NULL with an exception if either is gone.
 heap *refuse_use(const proxy *p);
 inline heap *use(const proxy *p) {
-    if (p->owner && p->owner->is_usable() && p->state == proxy_state::alive) [[likely]]
+    if (p->owner && p->owner->is_usable() && is_current(p)) [[likely]]
         return p->owner;
     return refuse_use(p);
 }
+// The same, where something is begun: a read, or a search for what is to be changed.
+inline heap *use_newest(const proxy *p) {
+    heap *of = use(p);
+    if (!of || !of->shared || of->is_newest()) [[likely]]
+        return of;
+    return of->see_newest() ? use(p) : nullptr;
+}
+// PY41. While it lives, reads see no other state than they did, unless another thread begins a change.
+class one_state {
+public:
+    explicit one_state(heap &of) : heap_(of) { ++of.one_states; }
+    ~one_state() { --heap_.one_states; }
+    one_state(const one_state &) = delete;
+    one_state &operator=(const one_state &) = delete;
+
+private:
+    heap &heap_;
+};
 inline proxy *as_proxy(PyObject *object) {
     return reinterpret_cast<proxy *>(object);
 }

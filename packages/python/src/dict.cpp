@@ -11,7 +11,7 @@ using taiyen::set;
 // ---- Dicts.
 
 PyObject *dict_get_item(PyObject *self, PyObject *key) {
-    heap *of = use(as_proxy(self));
+    heap *of = use_newest(as_proxy(self));
     key_of found;
     if (!of || !found.find(*of, key) || !use(as_proxy(self)))
         return nullptr;
@@ -26,7 +26,7 @@ PyObject *dict_get(PyObject *self, PyObject *const *arguments, Py_ssize_t count)
         PyErr_Format(PyExc_TypeError, "get expected 1 or 2 arguments, got %zd", count);
         return nullptr;
     }
-    heap *of = use(as_proxy(self));
+    heap *of = use_newest(as_proxy(self));
     key_of found;
     if (!of || !found.find(*of, arguments[0]) || !use(as_proxy(self)))
         return nullptr;
@@ -207,7 +207,7 @@ PyObject *dict_update(PyObject *self, PyObject *items) {
 
 // PY30. _pop(key[, default]), popitem(), _setdefault(key, default): each one change.
 PyObject *dict_pop(PyObject *self, PyObject *const *arguments, Py_ssize_t count) {
-    heap *of = use(as_proxy(self));
+    heap *of = use_newest(as_proxy(self));
     if (!of)
         return nullptr;
     const auto missing = [&]() -> PyObject * {
@@ -241,7 +241,7 @@ looked_at last_pair(const dict &from) {
 }
 
 PyObject *dict_pop_item(PyObject *self, PyObject *) {
-    heap *of = use(as_proxy(self));
+    heap *of = use_newest(as_proxy(self));
     if (!of)
         return nullptr;
     const auto look = [&] { return last_pair(container_of<dict>(as_proxy(self))); };
@@ -261,7 +261,7 @@ PyObject *dict_pop_item(PyObject *self, PyObject *) {
 }
 
 PyObject *dict_set_default(PyObject *self, PyObject *const *arguments, Py_ssize_t) {
-    heap *of = use(as_proxy(self));
+    heap *of = use_newest(as_proxy(self));
     key_of key;
     if (!of || !key.find(*of, arguments[0]) || !use(as_proxy(self)))
         return nullptr;
@@ -281,7 +281,7 @@ PyObject *dict_set_default(PyObject *self, PyObject *const *arguments, Py_ssize_
 
 template <class T>
 int contains(PyObject *self, PyObject *key) {
-    heap *of = use(as_proxy(self));
+    heap *of = use_newest(as_proxy(self));
     if (of && std::is_same_v<T, set> && PySet_Check(key))
         return 0; // the built-in looks for a frozenset
     key_of found;
@@ -291,13 +291,13 @@ int contains(PyObject *self, PyObject *key) {
 }
 
 PyObject *iterate_keys(PyObject *self) {
-    return use(as_proxy(self)) ? new_iterator(as_proxy(self), iterates::keys, false) : nullptr;
+    return use_newest(as_proxy(self)) ? new_iterator(as_proxy(self), iterates::keys, false) : nullptr;
 }
 
 // _iterate(what, backwards): keys, values or items.
 PyObject *dict_iterate(PyObject *self, PyObject *arguments) {
     int what = 0, backwards = 0;
-    if (!PyArg_ParseTuple(arguments, "ip", &what, &backwards) || !use(as_proxy(self)))
+    if (!PyArg_ParseTuple(arguments, "ip", &what, &backwards) || !use_newest(as_proxy(self)))
         return nullptr;
     return new_iterator(as_proxy(self), static_cast<iterates>(what % 3), backwards != 0);
 }
@@ -379,7 +379,7 @@ PyObject *set_keep(PyObject *self, PyObject *keys) {
 
 // PY30.
 PyObject *set_pop(PyObject *self, PyObject *) {
-    heap *of = use(as_proxy(self));
+    heap *of = use_newest(as_proxy(self));
     if (!of)
         return nullptr;
     const auto look = [&]() -> looked_at {

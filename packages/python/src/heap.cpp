@@ -47,6 +47,8 @@ void note_unpacked(const void *packed, value container, void *context) {
         return;
     }
     proxy *p = place->second;
+    if (!is_current(p)) // it stood for what was there before
+        return;
     of->proxies.erase(place);
     keep_place(*of, p);
     p->block = container.address();
@@ -154,8 +156,14 @@ heap::heap() {
 
 heap::~heap() {
     all_heaps.erase(this);
-    if (handle) // Python closes heaps; of a parent's, this process has a copy alone
-        static_cast<void>(kind == TY_VOLATILE ? ty_heap_destroy(handle) : ty_discard(handle));
+    if (!handle || (shared && is_finalizing())) // then a thread of the library's may be waiting for the GIL for ever
+        return;
+    const kept_error before;
+    std::optional<without_gil> others;
+    if (shared)
+        others.emplace();
+    // Python closes heaps; of a parent's, this process has a copy alone.
+    static_cast<void>(kind == TY_VOLATILE ? ty_heap_destroy(handle) : ty_discard(handle));
 }
 
 // PY5.
@@ -176,6 +184,10 @@ bool heap::refuse() const {
 
 bool heap::start(ty_heap *opened, std::size_t undo_bytes) {
     handle = opened;
+    ty_txn_stats stats{};
+    stats.struct_size = sizeof stats;
+    if (shared && ty_get_txn_stats(opened, &stats) == TY_OK)
+        process = stats.process;
     kind = ty_heap_kind(opened);
     fork_number = forks;
     return find_history(undo_bytes) && make_root();
@@ -213,9 +225,11 @@ bool heap::cancel_step_of_before() {
 
 bool heap::make_root() {
     change one(*this);
-    const bool is_new = !ty_root(handle, taiyen::detail::values_root_name);
+    bool is_new = !ty_root(handle, taiyen::detail::values_root_name);
     if (is_new && !read_only && !one.begin())
         return false;
+    const bool is_begun = is_new && !read_only;
+    is_new = is_new && !ty_root(handle, taiyen::detail::values_root_name); // or another process has made it meanwhile
     taiyen::result<value_heap> opened = value_heap::open(taiyen::heap_view(handle));
     if (!opened)
         return raise_last() == 0;
@@ -225,8 +239,10 @@ bool heap::make_root() {
     look_at_kept();
     snapshot_has_values = !is_new;
     if (values->root().is_nothing() && !read_only) {
-        if (!is_new && !one.begin())
+        if (!is_begun && !one.begin())
             return false;
+        if (!values->root().is_nothing())
+            return one.end();
         const taiyen::result<value> made = values->make_container(value_kind::dict);
         if (!made || !values->set_root(taiyen::result<value>(made).value()))
             return raise_last() == 0;
@@ -237,7 +253,7 @@ bool heap::make_root() {
                   "use it with the program that made it");
         return false;
     }
-    return !is_new || one.end();
+    return !is_begun || one.end();
 }
 
 int raise_history_full(const char *what) {
@@ -258,6 +274,52 @@ ty_undo_stats heap::undo_stats() const {
     return stats;
 }
 
+// PY41. The GIL is the lock of Python's reads. At the interpreter's end there are none, and no GIL any more.
+void lock_memory(void *context) {
+    auto *of = static_cast<heap *>(context);
+    of->has_gil = Py_IsInitialized() && !is_finalizing();
+    if (of->has_gil)
+        of->gil = PyGILState_Ensure();
+    of->refreshed();
+}
+
+void unlock_memory(void *context) {
+    auto *of = static_cast<heap *>(context);
+    if (std::exchange(of->has_gil, false))
+        PyGILState_Release(of->gil);
+}
+
+void heap::refreshed() {
+    ++refreshes;
+    ++taken_back;
+    iterations_ended += shared ? 0 : 1;
+}
+
+bool heap::see_newest() {
+    if (fault("read_of_a_state_of_before"))
+        return true;
+    if (ty_current_txn(handle)) // it has
+        return true;
+    ++busy;
+    ty_status status;
+    {
+        const without_gil others;
+        status = ty_refresh(handle, 0, nullptr);
+    }
+    --busy;
+    return status == TY_OK || raise_last() == 0;
+}
+
+bool look_again(const proxy *seen) {
+    auto *p = const_cast<proxy *>(seen);
+    p->seen = p->owner->refreshes;
+    if (!is_there(p) && !fault("object_of_what_another_process_freed")) {
+        p->state = proxy_state::gone;
+        return false;
+    }
+    return true;
+}
+
 // PY1, PY37. PY8: shapes may be gone, too.
 void heap::look_at_proxies(restored_by by) {
     std::vector<proxy *> all(displaced.begin(), displaced.end());
@@ -267,11 +329,13 @@ void heap::look_at_proxies(restored_by by) {
         shapes.forget();
     fresh_arrays.clear();
     ++taken_back;
+    iterations_ended += shared ? 1 : 0; // PY9: other processes give containers the stamps that this transaction had
     has_undone = false;
     std::vector<ref> with_rows;
     proxies.clear();
     displaced.clear();
     for (proxy *p : all) {
+        p->seen = refreshes;
         if (undo_attached && p->kind == value_kind::array && p->state == proxy_state::deleted)
             p->state = proxy_state::gone; // its head does not show whether it is back
         if (p->state == proxy_state::gone) {
@@ -371,15 +435,25 @@ bool heap::wait_for_changes(bool hears_signals) {
 
 namespace {
 
+constexpr std::uint32_t others_wait_ms = 50; // until signals are looked at
+
 // PY15, PY38. Signals are heard by the main thread alone, which therefore asks again and again; the others wait in the
-// library. TY_E_BUSY: there is an exception, of a signal.
-ty_status wait_for_transaction(heap &of, const ty_txn_options &no_wait, ty_txn **txn) {
+// library. Other processes are waited for there, in either case: it serves them in their order. TY_E_BUSY: there is an
+// exception, of a signal.
+ty_status wait_for_transaction(heap &of, ty_txn_options no_wait, ty_txn **txn) {
     std::optional<ticket> own(of);
     unsigned pause = shortest_wait_us;
+    no_wait.others_wait_ms = others_wait_ms;
     for (;;) {
         if (own->is_served() && !is_main_thread())
             break;
-        const ty_status status = own->is_served() ? ty_begin(of.handle, &no_wait, txn) : TY_E_BUSY;
+        ty_status status = TY_E_BUSY;
+        if (own->is_served()) {
+            std::optional<without_gil> others;
+            if (of.shared)
+                others.emplace();
+            status = ty_begin(of.handle, &no_wait, txn);
+        }
         if (status != TY_E_BUSY)
             return status;
         wait_a_moment(&pause);

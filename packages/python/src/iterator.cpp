@@ -8,8 +8,8 @@ namespace {
 struct iterator {
     PyObject_HEAD proxy *over; // NULL: at the end
     std::uint64_t next;
-    std::uint64_t refreshes; // of the heap, when it began
-    std::uint32_t stamp;     // 0: it was packed, and had so many
+    std::uint64_t ended; // of the heap, when it began
+    std::uint32_t stamp; // 0: it was packed, and had so many
     std::uint32_t size;
     const value *entries; // of a table with that stamp: no other one has it. NULL: not known
     std::uint32_t used;
@@ -157,8 +157,9 @@ PyObject *next(PyObject *self) {
     heap *of = at->over ? use(at->over) : nullptr;
     if (!of)
         return nullptr;
-    if (at->refreshes != of->refreshes && !fault("iteration_goes_on_after_a_refresh")) { // PY40
-        PyErr_SetString(PyExc_RuntimeError, "the heap was refreshed during iteration");
+    if (at->ended != of->iterations_ended && !fault("iteration_goes_on_after_a_refresh")) { // PY40
+        PyErr_SetString(PyExc_RuntimeError, of->shared ? "the transaction was rolled back during iteration"
+                                                       : "the heap was refreshed during iteration");
         return nullptr;
     }
     if (at->what == iterates::list)
@@ -199,7 +200,7 @@ PyObject *new_iterator(proxy *over, iterates what, bool backwards) {
         return nullptr;
     at->over = reinterpret_cast<proxy *>(Py_NewRef(reinterpret_cast<PyObject *>(over)));
     at->stamp = at->size = 0;
-    at->refreshes = over->owner->refreshes;
+    at->ended = over->owner->iterations_ended;
     if (what != iterates::list)
         look_at(over, &at->stamp, &at->size);
     at->what = what;

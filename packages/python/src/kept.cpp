@@ -1,8 +1,9 @@
 // What has a proxy stays. A container that is taken out of all that has it stored would be freed; as long as there is a
 // proxy of it, a list of the heap has it (value_heap::kept), and it can be stored again. That list belongs to
 // transactions and steps as all values do, so a rollback and an undo need no word. What a process that died has left
-// there goes with the first change of the next one.
-#include "core.hpp"
+// there goes with the first change of the next one. In a shared heap each process has a list of its own, by its number
+// (ty_txn_stats.process), which a process inherits from the one that had the number before.
+#include "slots.hpp"
 
 namespace typy {
 
@@ -12,7 +13,7 @@ namespace {
 
 bool is_alive(const heap &of, const void *block) {
     const auto place = of.proxies.find(block);
-    return place != of.proxies.end() && place->second->state == proxy_state::alive;
+    return place != of.proxies.end() && is_current(place->second);
 }
 
 bool is_item_held(const heap &of, const detail::value_head *packed) {
@@ -27,17 +28,44 @@ bool is_item_held(const heap &of, const detail::value_head *packed) {
     return false;
 }
 
+value_kind kind_of_all(const heap &of) {
+    return of.shared ? value_kind::dict : value_kind::list;
+}
+value_key number_of(heap &of) {
+    return of.values->key(value::integer(static_cast<std::int64_t>(of.process))).value();
+}
+
+// PY41. The list of this process; nothing: there is none yet.
+value own_list(heap &of) {
+    const value all = of.values->kept();
+    if (all.is_nothing() || taiyen::kind_of(all) != kind_of_all(of))
+        return {};
+    return of.shared ? taiyen::dict(*of.values, all).get(number_of(of)) : all;
+}
+
+bool make_own_list(heap &of) {
+    const auto make = [&](value_kind kind, value *made) {
+        taiyen::result<value> one = of.values->make_container(kind);
+        if (one)
+            *made = std::move(one).value();
+        return done(one);
+    };
+    value made;
+    if (of.values->kept().is_nothing() || taiyen::kind_of(of.values->kept()) != kind_of_all(of))
+        if (!make(kind_of_all(of), &made) || !done(of.values->set_kept(made)))
+            return false;
+    return !of.shared || (make(value_kind::list, &made) &&
+                          done(taiyen::dict(*of.values, of.values->kept()).set(number_of(of), made)));
+}
+
 // Stores a block in the list of what is kept.
 bool keep_one(heap &of, value v) {
     if (of.kept.places.count(v.address()))
         return true;
     of.kept.places.reserve(of.kept.places.size() + 1); // what can fail comes first
-    if (of.values->kept().is_nothing()) {
-        const taiyen::result<value> made = of.values->make_container(value_kind::list);
-        if (!made || !of.values->set_kept(taiyen::result<value>(made).value()))
-            return raise_last() == 0;
-    }
-    taiyen::list list(*of.values, of.values->kept());
+    if (own_list(of).is_nothing() && !make_own_list(of))
+        return false;
+    taiyen::list list(*of.values, own_list(of));
     if (of.kept.free_places.empty()) {
         if (!list.append(v))
             return raise_last() == 0;
@@ -124,6 +152,11 @@ bool heap::let_go(value v) {
 // ---- What was kept.
 
 void heap::sweep() {
+    if (kept.is_foreign) { // unless another process has seen to it
+        const value all = values->kept();
+        const bool is_there = !all.is_nothing() && taiyen::kind_of(all) != kind_of_all(*this);
+        kept.is_foreign = is_there && !values->set_kept(value());
+    }
     while (!kept.unheld.empty()) {
         const void *block = kept.unheld.back();
         const auto place = kept.places.find(block);
@@ -133,7 +166,7 @@ void heap::sweep() {
             if (kept.free_places.size() == kept.free_places.capacity())
                 kept.free_places.reserve(2 * kept.free_places.size() + 1);
             if (!one.add(value::block(block)) || !one.keep() ||
-                !taiyen::list(*values, values->kept()).set(number, value::none())) {
+                !taiyen::list(*values, own_list(*this)).set(number, value::none())) {
                 PyErr_Clear(); // it stays for the next change
                 return;
             }
@@ -142,7 +175,7 @@ void heap::sweep() {
         }
         kept.unheld.pop_back(); // nothing came after it meanwhile
     }
-    if (kept.places.empty() && !kept.free_places.empty() && taiyen::list(*values, values->kept()).clear())
+    if (kept.places.empty() && !kept.free_places.empty() && taiyen::list(*values, own_list(*this)).clear())
         kept.free_places.clear();
 }
 
@@ -167,7 +200,10 @@ void heap::look_at_kept() {
     kept = kept_values();
     if (!values || values->kept().is_nothing())
         return;
-    const taiyen::list list(*values, values->kept());
+    kept.is_foreign = taiyen::kind_of(values->kept()) != kind_of_all(*this);
+    if (own_list(*this).is_nothing())
+        return;
+    const taiyen::list list(*values, own_list(*this));
     for (std::uint32_t i = 0; i < list.size(); ++i) {
         const value v = list.at(i);
         if (!v.is_block()) {

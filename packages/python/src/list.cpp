@@ -36,14 +36,14 @@ std::size_t number_in(const proxy *self, PyObject *index) {
 
 template <class T>
 PyObject *item_at(PyObject *self, PyObject *index) {
-    heap *of = use(as_proxy(self));
+    heap *of = use_newest(as_proxy(self));
     const std::size_t number = of ? number_in<T>(as_proxy(self), index) : SIZE_MAX;
     return number == SIZE_MAX ? nullptr : load(*of, container_of<T>(as_proxy(self)).at(number));
 }
 
 template <class T>
 PyObject *sequence_item(PyObject *self, Py_ssize_t number) {
-    heap *of = use(as_proxy(self));
+    heap *of = use_newest(as_proxy(self));
     if (!of)
         return nullptr;
     const value v = number < 0 ? value() : container_of<T>(as_proxy(self)).at(static_cast<std::size_t>(number));
@@ -104,7 +104,7 @@ int set_item(PyObject *self, PyObject *index, PyObject *item) {
 template <class T>
 PyObject *pop_at(PyObject *self, PyObject *index) {
     const Py_ssize_t given = index_of(index, what<T>);
-    heap *of = given == -1 && PyErr_Occurred() ? nullptr : use(as_proxy(self));
+    heap *of = given == -1 && PyErr_Occurred() ? nullptr : use_newest(as_proxy(self));
     if (!of)
         return nullptr;
     const auto number = [&] {
@@ -129,7 +129,7 @@ PyObject *pop_at(PyObject *self, PyObject *index) {
 // for what is not there, and again within it if anything has changed meanwhile.
 template <class T>
 PyObject *remove_item(PyObject *self, PyObject *object) {
-    heap *of = use(as_proxy(self));
+    heap *of = use_newest(as_proxy(self));
     if (!of)
         return nullptr;
     std::vector<value> words;
@@ -188,7 +188,7 @@ PyObject *deque_repeat(PyObject *self, PyObject *number) {
 PyObject *list_item(PyObject *self, PyObject *index) {
     if (!PySlice_Check(index))
         return item_at<list>(self, index);
-    heap *of = use(as_proxy(self));
+    heap *of = use_newest(as_proxy(self));
     Py_ssize_t start, stop, step;
     if (!of || PySlice_Unpack(index, &start, &stop, &step) < 0 || !use(as_proxy(self)))
         return nullptr;
@@ -343,7 +343,7 @@ PyObject *list_sort(PyObject *self, PyObject *arguments) {
 
 template <class T, iterates what, bool backwards>
 PyObject *iterate(PyObject *self) {
-    return use(as_proxy(self)) ? new_iterator(as_proxy(self), what, backwards) : nullptr;
+    return use_newest(as_proxy(self)) ? new_iterator(as_proxy(self), what, backwards) : nullptr;
 }
 template <class T, iterates what>
 PyObject *iterate_back(PyObject *self, PyObject *) {
@@ -366,7 +366,7 @@ PyObject *deque_add(PyObject *self, PyObject *item) {
 // PY30.
 template <bool front>
 PyObject *deque_take(PyObject *self, PyObject *) {
-    heap *of = use(as_proxy(self));
+    heap *of = use_newest(as_proxy(self));
     if (!of)
         return nullptr;
     const auto look = [&]() -> looked_at {

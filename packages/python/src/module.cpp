@@ -74,6 +74,9 @@ nb::dict open_heap(nb::handle self, const nb::bytes &where, int kind, int mode, 
     options.mark = given.contains("mark") ? mark.c_str() : nullptr;
     options.journal_path = journal.empty() ? nullptr : journal.c_str();
     options.log_path = log.empty() ? nullptr : log.c_str();
+    options.shared = of.shared = option<bool>(given, "shared", false);
+    const ty_reader_lock gil = {typy::lock_memory, typy::unlock_memory, &of};
+    options.reader_lock = of.shared ? &gil : nullptr;
     ty_heap *opened = nullptr;
     ty_report report{};
     report.struct_size = sizeof report;
@@ -84,7 +87,11 @@ nb::dict open_heap(nb::handle self, const nb::bytes &where, int kind, int mode, 
     if (!of.start(opened, option<std::size_t>(given, "undo_bytes", 0))) {
         of.values.reset();
         of.handle = nullptr;
-        ty_discard(opened);
+        {
+            const typy::kept_error why;
+            const typy::without_gil others;
+            ty_discard(opened);
+        }
         throw nb::python_error();
     }
     return report_of(report);
@@ -533,7 +540,7 @@ nb::list extents(heap &of) {
 }
 
 nb::object root(heap &of) {
-    must(of.check());
+    must(of.check() && (!of.shared || of.is_newest() || of.see_newest()));
     PyObject *found = typy::proxy_of(of, of.values->root());
     must(found);
     return nb::steal(found);
@@ -547,7 +554,7 @@ std::size_t collect(heap &of) {
     must(one.begin());
     std::vector<const void *> roots;
     for (const auto &[block, p] : of.proxies)
-        if (p->state == typy::proxy_state::alive && p->kind != typy::value_kind::array)
+        if (typy::is_current(p) && p->kind != typy::value_kind::array)
             roots.push_back(block);
     const auto keep_parts = [](const std::vector<typy::value> &rings, void *context) {
         typy::going parts(*static_cast<heap *>(context), true, true);
@@ -688,6 +695,7 @@ NB_MODULE(_core, module) {
             "closed", [](const heap &of) { return of.handle == nullptr; }, "Whether it is closed.")
         .def_prop_ro(
             "readonly", [](const heap &of) { return of.read_only; }, "Whether it is open for reading only.")
+        .def_prop_ro("_shared", [](const heap &of) { return of.shared; })
         .def_prop_ro("_kind", [](const heap &of) { return static_cast<int>(of.kind); })
         .def_prop_ro("_in_transaction",
                      [](const heap &of) { return of.is_usable() && ty_current_txn(of.handle) != nullptr; })

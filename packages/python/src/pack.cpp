@@ -208,7 +208,7 @@ void met_again::look_at(PyObject *object, std::vector<PyObject *> *open) {
 bool make_packed(heap &of, PyObject *object, const met_again &shared, value *v) {
     const bool is_dict = PyDict_CheckExact(object);
     *v = value();
-    if (!is_dict && !PyList_CheckExact(object))
+    if ((!is_dict && !PyList_CheckExact(object)) || of.shared) // PY41
         return true;
     const Py_ssize_t size = is_dict ? PyDict_Size(object) : PyList_Size(object);
     const std::int32_t number = is_dict ? of.shapes.find(object) : static_cast<std::int32_t>(size);

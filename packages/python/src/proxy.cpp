@@ -34,7 +34,9 @@ heap *refuse_use(const proxy *p) {
         raise_own(status_deleted, "the object was not made by a heap", "take it from a heap");
     else if (p->owner->check())
         raise_own(status_deleted,
-                  "what this stands for was deleted from the heap, by a rollback, an undo or a return to a mark",
+                  p->owner->shared || p->owner->read_only
+                      ? "what this stands for was deleted from the heap or moved, by another process or a rollback"
+                      : "what this stands for was deleted from the heap, by a rollback, an undo or a return to a mark",
                   "look it up again");
     return nullptr;
 }
@@ -83,8 +85,8 @@ PyObject *proxy_of(heap &of, value v) {
     const without_cycles no_code; // PY34
     proxy *&slot = of.proxies[v.address()];
     if (slot && !is_going(slot)) {
-        const bool same = slot->state == proxy_state::alive && slot->kind == kind &&
-                          (taiyen::is_packed(v) || slot->id == taiyen::container_id(v));
+        const bool same =
+            is_current(slot) && slot->kind == kind && (taiyen::is_packed(v) || slot->id == taiyen::container_id(v));
         if (same)
             return Py_NewRef(reinterpret_cast<PyObject *>(slot));
         if (slot->state == proxy_state::alive)
@@ -108,6 +110,7 @@ PyObject *proxy_of(heap &of, value v) {
     p->is_packed = taiyen::is_packed(v);
     p->kind = kind;
     p->state = proxy_state::alive;
+    p->seen = of.refreshes;
     slot = p;
     if (records_layout)
         start_records(p, records_layout);

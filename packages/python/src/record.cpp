@@ -137,6 +137,11 @@ records_proxy *use_row(row *one) {
     return nullptr;
 }
 
+// PY41. Before it is read. False: there is an exception.
+bool see_newest(row *one) {
+    return !one->list || use_newest(&one->list->base);
+}
+
 void row_dealloc(PyObject *self) {
     PyTypeObject *type = Py_TYPE(self);
     row *one = as_row(self);
@@ -170,7 +175,7 @@ int row_set_attribute(PyObject *self, PyObject *name, PyObject *item) {
 }
 
 PyObject *row_plain(PyObject *self, PyObject *) {
-    const layout *of = bytes_of_row(self) ? layout_of(Py_TYPE(self)) : nullptr;
+    const layout *of = see_newest(as_row(self)) && bytes_of_row(self) ? layout_of(Py_TYPE(self)) : nullptr;
     const ref made(of ? PyObject_CallMethod(reinterpret_cast<PyObject *>(of->plain), "__new__", "O", of->plain)
                       : nullptr);
     if (!made)
@@ -225,7 +230,7 @@ PyObject *field_get(PyObject *self, PyObject *object, PyObject *) {
     const auto *at = reinterpret_cast<field_object *>(self);
     if (!object || object == Py_None)
         return Py_NewRef(self);
-    const char *bytes = is_of(at, object) ? bytes_of_row(object) : nullptr;
+    const char *bytes = is_of(at, object) && see_newest(as_row(object)) ? bytes_of_row(object) : nullptr;
     return bytes ? load_field(*at->one, bytes + at->one->offset) : nullptr;
 }
 int field_set(PyObject *self, PyObject *object, PyObject *item) {
@@ -345,7 +350,8 @@ bool erase_records(PyObject *self, records in, std::size_t first, std::size_t co
 // PY30. _erase(index): the record with that index, which is counted from the end within the change.
 PyObject *erase(PyObject *self, PyObject *index) {
     const Py_ssize_t given = index_of(index, "list");
-    if ((given == -1 && PyErr_Occurred()) || number_from_end(self, given) == SIZE_MAX) // no change is begun for it
+    if ((given == -1 && PyErr_Occurred()) || !use_newest(as_proxy(self)) ||
+        number_from_end(self, given) == SIZE_MAX) // no change is begun for it
         return nullptr;
     return reshape(self, [&](records in) {
         const std::size_t place = number_from_end(self, given);
@@ -447,14 +453,14 @@ PyObject *reverse(PyObject *self, PyObject *) {
 
 // After it stands Python's own, for numbers below zero.
 PyObject *item(PyObject *self, Py_ssize_t number) {
-    const std::size_t place = number_in(self, number);
+    const std::size_t place = use_newest(as_proxy(self)) ? number_in(self, number) : SIZE_MAX;
     return place == SIZE_MAX ? nullptr : row_of(as_records(self), place);
 }
 
 // PY14. The rows of one moment.
 PyObject *rows_of_slice(PyObject *self, PyObject *slice) {
     Py_ssize_t start, stop, step;
-    if (PySlice_Unpack(slice, &start, &stop, &step) < 0 || !use(as_proxy(self)))
+    if (PySlice_Unpack(slice, &start, &stop, &step) < 0 || !use_newest(as_proxy(self)))
         return nullptr;
     const without_cycles no_code; // PY34
     const Py_ssize_t count =
@@ -473,7 +479,8 @@ PyObject *subscript(PyObject *self, PyObject *index) {
     if (PySlice_Check(index))
         return rows_of_slice(self, index);
     const Py_ssize_t given = index_of(index, "list");
-    const std::size_t place = given == -1 && PyErr_Occurred() ? SIZE_MAX : number_from_end(self, given);
+    const bool good = (given != -1 || !PyErr_Occurred()) && use_newest(as_proxy(self));
+    const std::size_t place = good ? number_from_end(self, given) : SIZE_MAX;
     return place == SIZE_MAX ? nullptr : row_of(as_records(self), place);
 }
 
@@ -485,7 +492,7 @@ bool is_row_at(PyObject *object, records_proxy *list, std::size_t number) {
 // PY30. _pop(index): takes a record out, as a plain one.
 PyObject *pop(PyObject *self, PyObject *index) {
     const Py_ssize_t given = PyNumber_AsSsize_t(index, PyExc_IndexError);
-    if ((given == -1 && PyErr_Occurred()) || !use(as_proxy(self)))
+    if ((given == -1 && PyErr_Occurred()) || !use_newest(as_proxy(self)))
         return nullptr;
     const auto place = [&] { return number_from_end(self, given); };
     if (container_of_rows(as_records(self)).size() == 0) {
@@ -526,9 +533,12 @@ PyObject *remove(PyObject *self, PyObject *object) {
             PyErr_Format(PyExc_ValueError, "%R is not in list", object);
         return number != SIZE_MAX;
     };
-    heap *of = use(as_proxy(self));
-    const std::uint64_t stamp = of ? of->values->stamp() : 0;
-    if (!of || !find())
+    heap *of = use_newest(as_proxy(self));
+    if (!of)
+        return nullptr;
+    const one_state during(*of);
+    const std::uint64_t stamp = of->values->stamp();
+    if (!find())
         return nullptr;
     return reshape(self, [&](records) {
         if (of->values->stamp() != stamp && !find())

@@ -146,8 +146,9 @@ PyObject *find_item(PyObject *self, PyObject *arguments) {
     PyObject *object, *slice;
     Py_ssize_t start, stop, step;
     if (!PyArg_ParseTuple(arguments, "OO!", &object, &PySlice_Type, &slice) ||
-        PySlice_Unpack(slice, &start, &stop, &step) < 0 || !use(as_proxy(self)))
+        PySlice_Unpack(slice, &start, &stop, &step) < 0 || !use_newest(as_proxy(self)))
         return nullptr;
+    const one_state during(*as_proxy(self)->owner);
     PySlice_AdjustIndices(static_cast<Py_ssize_t>(container_of<T>(as_proxy(self)).size()), &start, &stop, step);
     std::size_t number;
     const bool good = find_equal<T>(
@@ -158,6 +159,9 @@ PyObject *find_item(PyObject *self, PyObject *arguments) {
 template <class T, PyObject *(*Item)(PyObject *, Py_ssize_t)>
 PyObject *count_items(PyObject *self, PyObject *object) {
     Py_ssize_t count = 0;
+    if (!use_newest(as_proxy(self)))
+        return nullptr;
+    const one_state during(*as_proxy(self)->owner);
     for (std::size_t number = 0; use(as_proxy(self)); ++number, ++count) {
         const auto item = [&](std::size_t place) { return Item(self, static_cast<Py_ssize_t>(place)); };
         if (!find_equal<T>(self, object, number, SIZE_MAX, item, &number))
@@ -198,7 +202,7 @@ inline ref sorted_numbers(PyObject *items, PyObject *key, PyObject *reverse) {
 // The size of any container.
 template <class T>
 Py_ssize_t size_of(PyObject *self) {
-    return use(as_proxy(self)) ? static_cast<Py_ssize_t>(container_of<T>(as_proxy(self)).size()) : -1;
+    return use_newest(as_proxy(self)) ? static_cast<Py_ssize_t>(container_of<T>(as_proxy(self)).size()) : -1;
 }
 
 // Takes everything out.
@@ -216,7 +220,7 @@ PyObject *clear_all(PyObject *self, PyObject *) {
 
 // A plain copy, all the way down.
 inline PyObject *plain(PyObject *self, PyObject *) {
-    heap *of = use(as_proxy(self));
+    heap *of = use_newest(as_proxy(self));
     return of ? plain_copy(*of, value_of(as_proxy(self))) : nullptr;
 }
 
@@ -228,7 +232,7 @@ inline PyObject *heap_of(PyObject *self, PyObject *) {
 // Whether it can be used.
 inline PyObject *is_alive(PyObject *self, PyObject *) {
     const proxy *p = as_proxy(self);
-    return PyBool_FromLong(p->owner && p->owner->is_usable() && p->state == proxy_state::alive);
+    return PyBool_FromLong(p->owner && p->owner->is_usable() && is_current(p));
 }
 
 #define TYPY_COMMON_METHODS                                                                                            \

@@ -95,7 +95,7 @@ public:
     }
     // Then, what was made takes less room so. Where there is none for that, it stays as it is.
     void pack(value *v) {
-        if (!has_made_ || !v->is_block() || taiyen::detail::head_of(*v)->refs != 0)
+        if (!has_made_ || heap_.shared || !v->is_block() || taiyen::detail::head_of(*v)->refs != 0)
             return;
         try {
             if (const taiyen::result<value> packed = values_.pack(*v))

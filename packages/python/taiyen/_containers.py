@@ -446,6 +446,8 @@ class Array(_Proxy, _core.ArrayBase):
     """Numbers side by side in a heap, with the buffer protocol: numpy and memoryview use them where they lie.
 
     A view of an array keeps its heap open: `close` raises LiveViewsError (a BufferError) while there is one.
+    In a shared heap there are no views (BufferError): items and slices are copies, and an assignment to some of them is one
+    change, which copies the whole array.
     """
 
     __slots__ = ()
@@ -459,7 +461,7 @@ class Array(_Proxy, _core.ArrayBase):
     def __array__(self, dtype=None, copy=None):
         import numpy
 
-        return numpy.array(memoryview(self), dtype, copy=copy)
+        return numpy.array(_view(self), dtype, copy=copy)
 
     @property
     def dtype(self):
@@ -477,7 +479,15 @@ class Array(_Proxy, _core.ArrayBase):
         return _view(self)[index]
 
     def __setitem__(self, index, value):
-        _view(self)[index] = value
+        if not self.heap._shared:
+            _view(self)[index] = value
+        elif self.heap._in_transaction:
+            numbers = _copied(self)
+            numbers[index] = value
+            self._copy_from(numbers)
+        else:
+            with self.heap.transaction():
+                self[index] = value
 
     def __iter__(self):
         return iter(_view(self))
@@ -502,7 +512,7 @@ class Array(_Proxy, _core.ArrayBase):
     def __eq__(self, other):
         if not isinstance(other, Array):
             return NotImplemented
-        if not _UNKNOWN_TO_VIEWS.isdisjoint((self.format, other.format)):
+        if self.heap._shared or other.heap._shared or not _UNKNOWN_TO_VIEWS.isdisjoint((self.format, other.format)):
             return self.shape == other.shape and self.tolist() == other.tolist()
         return memoryview(self) == memoryview(other)
 
@@ -521,7 +531,19 @@ def _nested(numbers, shape):
 
 
 def _view(array):
+    if array.heap._shared:
+        return _copied(array)
     try:
         return array.numpy()
     except ImportError:
         return memoryview(array)
+
+
+def _copied(array):
+    data = bytearray(array.nbytes)
+    array._copy_into(data)
+    try:
+        import numpy
+    except ImportError:
+        return memoryview(data).cast(array.format, array.shape)
+    return numpy.frombuffer(data, array.dtype).reshape(array.shape)

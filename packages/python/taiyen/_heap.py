@@ -380,11 +380,13 @@ class Heap(_core.HeapBase):
         self._without_views(self._revert)
 
     def refresh(self, wait=0):
-        """A heap that was opened with follow=True shows the newest state of its writer, and waits so many seconds for one if
-        there is none. Returns whether it shows another one now.
+        """A heap that was opened with follow=True or shared=True shows the newest state of its writers, and waits so many
+        seconds for one if there is none. Returns whether it shows another one now.
 
-        Until then nothing that it shows changes. Iterations that were under way end with a RuntimeError; objects that the
-        new state does not have, or not where they were, are gone (DeletedError): look them up again. Other threads go on meanwhile, and see the new state from then on.
+        Until then nothing that a follower shows changes. A shared heap's transactions and changes do so, too, at their
+        begin. Iterations that were under way end with a RuntimeError; objects that the new state does not have, or not where
+        they were (a small dict or list that another process has changed), are gone (DeletedError): look them up again. Other
+        threads go on meanwhile, and see the new state from then on.
         Errors: LiveViewsError; ExpiredError: the process was stopped, and what it read since the last refresh may have been
         a mixture; the heap shows the newest state all the same.
         """
@@ -395,8 +397,8 @@ class Heap(_core.HeapBase):
     def array(self, name, shape=None, dtype="f8"):
         """The array `root[name]`, of that shape and type; made of zeros if it is not there.
 
-        Returns numpy's array of the heap's memory, without a copy (without numpy: a memoryview). shape None: the array
-        has to be there. In a transactional heap, change it within transactions.
+        Returns numpy's array of the heap's memory, without a copy (without numpy: a memoryview); of a shared heap the Array,
+        whose items are copies. shape None: the array has to be there. In a transactional heap, change it within transactions.
         """
         missing = object()
         found = self.root.get(name, missing)
@@ -410,7 +412,7 @@ class Heap(_core.HeapBase):
         if shape is not None:
             if found.shape != _lengths(shape) or found.format != _type_of(dtype)[0]:
                 raise ValueError(f"the array {name!r} is there already, as {found!r}")
-        return _view(found)
+        return found if self._shared else _view(found)
 
     def records(self, name, of):
         """The list of records `root[name]`, of that class; made without any if it is not there. Its rows are of that class.
@@ -463,11 +465,13 @@ class Heap(_core.HeapBase):
         return self._pack(_bytes_of(path), _one_of("codec", codec, _CODECS))
 
 
-def _mode(create, readonly, follow):
+def _mode(create, readonly, follow, shared):
     if follow:
-        if readonly or create:
-            raise ValueError("follow=True reads a heap that is there: leave readonly and create out")
+        if readonly or create or shared:
+            raise ValueError("follow=True reads a heap that is there: leave readonly, create and shared out")
         return 5
+    if shared and readonly:
+        raise ValueError("shared=True is for processes that write: readers follow the heap (follow=True)")
     if readonly not in (False, True, "copy"):
         raise ValueError('readonly is False, True or "copy"')
     if readonly:
@@ -483,7 +487,7 @@ def _kind_of(kind):
     return _KINDS.get(kind, 0)
 
 
-def open(path, *, kind=None, create=None, readonly=False, follow=False, mark=None, pickle=False, limit=0, memory=0,
+def open(path, *, kind=None, create=None, readonly=False, follow=False, shared=False, mark=None, pickle=False, limit=0, memory=0,
          undo_bytes=0, **options):  # fmt: skip
     """Opens the heap at a path, or makes it.
 
@@ -492,6 +496,10 @@ def open(path, *, kind=None, create=None, readonly=False, follow=False, mark=Non
     readonly  True: changes no file; "copy": the same, also while another process writes to it: a copy of that moment.
     follow    True: reads it while another process writes to it, at the state that was newest then, or at the last
               `Heap.refresh`. Any number of processes can; a change of a page costs each 4 KiB at most.
+    shared    True: several processes, each with shared=True, write to it, one transaction at a time; of kind
+              "transactional". Each shows one state until its next transaction, change or `Heap.refresh`. No views of its
+              arrays, no marks, no snapshots in other processes than the one that writes its log; a transaction changes 2
+              MiB at most.
     mark      with readonly: a durable mark (`Heap.mark`), at which the heap is shown; None: as it is.
     pickle    objects of other types are pickled, and unpickled: for files that you trust. Each look gives a copy: change
               it and store it again.
@@ -527,12 +535,16 @@ def open(path, *, kind=None, create=None, readonly=False, follow=False, mark=Non
     for name, given in numbers.items():
         options[name] = _whole(name, given, 2**32 - 1 if name == "snapshot_interval_ms" else 2**64 - 1)
     options["pickle"] = bool(pickle)
+    options["shared"] = bool(shared)
+    if shared and kind not in (None, "transactional"):
+        raise ValueError(f'shared=True is for heaps of kind "transactional", not {kind!r}')
     if mark is not None:
         if not readonly:
             raise ValueError("mark is for readonly=True and readonly=\"copy\": at a mark a heap can be read")
         options["mark"] = _mark_name(mark)
     heap = Heap()
-    arguments = _bytes_of(path), _kind_of(kind), _mode(create, readonly, follow), options
+    arguments = (_bytes_of(path), _kind_of("transactional" if shared else kind), _mode(create, readonly, follow, shared),
+                 options)  # fmt: skip
     _give_up_parents()
     try:
         heap.report = heap._open(*arguments)

@@ -84,7 +84,7 @@ class Heap(HeapBase):
     def pack(self, path: _Path, *, codec: Literal["lz4", "zstd", "none"] = "lz4") -> int: ...
 
 def open(path: _Path, *, kind: _Kind | None = None, create: bool | None = None, readonly: bool | Literal["copy"] = False,
-         follow: bool = False, mark: str | None = None, pickle: bool = False, limit: int = 0, memory: int = 0, undo_bytes: int = 0,
+         follow: bool = False, shared: bool = False, mark: str | None = None, pickle: bool = False, limit: int = 0, memory: int = 0, undo_bytes: int = 0,
          journal: _Path = ..., log: _Path = ..., log_bytes: int = ..., snapshot_dirty_bytes: int = ...,
          snapshot_interval_ms: int = ...,
          tracking: Literal["automatic", "kernel", "signal", "content"] = ...) -> Heap: ...

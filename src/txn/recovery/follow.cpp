@@ -316,21 +316,29 @@ ty_status txn_refresh(ty_heap *heap, uint64_t wait_ns, bool *changed) {
         return failure(TY_E_ARGUMENT, "%s that does not follow a writer", call).remedy("open it with TY_OPEN_FOLLOW");
     if (ty_status status = refuse_forked(*rt, call))
         return status;
-    if (in_section(*rt))
-        return failure(TY_E_ARGUMENT, "%s: this thread has a read section of it open", call).remedy("end it first");
+    if (in_section(*rt) || txn_current(heap) != nullptr)
+        return failure(TY_E_ARGUMENT, "%s: this thread has a read section or transaction of it open", call)
+            .remedy("end it first");
     const std::atomic<uint32_t> nobody_wakes{0};
     const uint64_t shown = rt->sharing != nullptr ? sharing_last(*rt) : 0;
     for (const uint64_t begun = os::now_ns();;) {
         const ty_status refreshed =
             rt->sharing != nullptr ? sharing_see_newest(*rt) : refresh_once(*rt->follower, changed);
-        *changed = *changed || (rt->sharing != nullptr && sharing_last(*rt) != shown);
+        const bool is_shared = rt->sharing != nullptr;
+        const ty_status lost = is_shared && !refreshed ? sharing_check_reads_before(*rt, call) : TY_OK;
+        *changed = *changed || lost || (is_shared && sharing_last(*rt) != shown);
         if (refreshed || *changed)
-            return refreshed;
+            return refreshed ? refreshed : lost;
         const uint64_t waited = os::now_ns() - begun;
         if (waited >= wait_ns)
             return TY_OK;
         os::wait_on(nobody_wakes, 0, std::min(poll_ns, wait_ns - waited));
     }
+}
+
+bool txn_shows_newest(ty_heap *heap) {
+    const txn_runtime *rt = runtime_of(heap);
+    return rt != nullptr && rt->sharing != nullptr && sharing_shows_newest(*rt);
 }
 
 ty_status follower_check(const txn_runtime &rt) {

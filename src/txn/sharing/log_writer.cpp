@@ -105,12 +105,19 @@ ty_status take_over(sharing &s) {
 void try_to_take_over(sharing &s) {
     txn_runtime &rt = s.rt;
     rt.rwlock.lock();
-    ty_status status = s.buffer.has_log_writer() ? TY_E_BUSY : open_again_for_writing(rt, s.texts[0], s.options);
-    if (!status && (status = take_over(s)))
-        rt.poisoned.store(true, std::memory_order_release);
-    const bool whole = status != TY_E_BUSY && !rt.poisoned.load(std::memory_order_relaxed);
-    if (ty_status entered = whole ? sharing_enter(rt) : TY_OK) // nobody sees less than before
-        status = entered;
+    ty_status status = TY_E_BUSY;
+    if (!s.buffer.has_log_writer()) {
+        const memory_change change(s);
+        const bool was_lost = image_follow_is_lost(rt.heap);
+        status = open_again_for_writing(rt, s.texts[0], s.options);
+        if (!status && was_lost)
+            s.reads_lost.store(s.reader_lock.lock != nullptr, std::memory_order_relaxed);
+        if (!status && (status = take_over(s)))
+            rt.poisoned.store(true, std::memory_order_release);
+        const bool whole = status != TY_E_BUSY && !rt.poisoned.load(std::memory_order_relaxed);
+        if (ty_status entered = whole ? sharing_enter(rt) : TY_OK) // nobody sees less than before
+            status = entered;
+    }
     rt.rwlock.unlock();
     if (status && status != TY_E_BUSY)
         note_failure(s, status);

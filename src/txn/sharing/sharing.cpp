@@ -66,6 +66,7 @@ ty_status apply_piece(sharing &s, uint64_t bytes, uint64_t *used, uint64_t *lsn)
 
 // With the writer lock held: the buffer stays as it is.
 ty_status load(sharing &s) {
+    const memory_change change(s);
     uint64_t lsn = 0;
     const uint64_t released = s.buffer.header().released.load(std::memory_order_acquire);
     if (ty_status status = follow_load(s.rt, &lsn))
@@ -80,8 +81,10 @@ ty_status load(sharing &s) {
 
 ty_status apply_newer(sharing &s) {
     const log_buffer_header &h = s.buffer.header();
-    if (s.rt.write_faults != nullptr &&
-        h.end.load(std::memory_order_acquire) != s.position.load(std::memory_order_relaxed))
+    if (h.end.load(std::memory_order_acquire) == s.position.load(std::memory_order_relaxed))
+        return TY_OK;
+    const memory_change change(s);
+    if (s.rt.write_faults != nullptr)
         write_faults_destroy(s.rt); // so that the library's stores raise none
     for (;;) {
         const uint64_t at = s.position.load(std::memory_order_relaxed), end = h.end.load(std::memory_order_acquire);
@@ -152,6 +155,9 @@ ty_status sharing_create(const heap_opening &state, txn_runtime &rt, const stora
     sharing &s = *(rt.sharing = ::new (memory) sharing(rt));
     s.options = state.options;
     s.options.mode = TY_OPEN_EXISTING;
+    s.options.reader_lock = nullptr;
+    if (state.options.reader_lock != nullptr)
+        s.reader_lock = *state.options.reader_lock;
     const char *given[] = {state.heap_path, state.options.journal_path, state.options.log_path};
     for (size_t n = 0; n < std::size(given); ++n)
         if (given[n] != nullptr && (s.texts[n] = path_with(given[n], "")) == nullptr)
@@ -229,7 +235,7 @@ void wait_for_room(sharing &s) {
 
 } // namespace
 
-ty_status sharing_lock(txn_runtime &rt, bool no_wait) {
+ty_status sharing_lock(txn_runtime &rt, bool no_wait, uint64_t others_wait_ns) {
     sharing &s = *rt.sharing;
     for (;;) {
         if (!no_wait)
@@ -238,7 +244,7 @@ ty_status sharing_lock(txn_runtime &rt, bool no_wait) {
             return failure(TY_E_BUSY, "begin a transaction: another one is under way");
         if (!no_wait) {
             s.lock.lock();
-        } else if (!s.lock.try_lock()) {
+        } else if (!s.lock.try_lock_for(others_wait_ns)) {
             s.queue.unlock();
             return failure(TY_E_BUSY, "begin a transaction: one of another process is under way");
         }
@@ -261,6 +267,8 @@ ty_status sharing_enter(txn_runtime &rt) {
     ty_status status = is_expired(s) ? TY_E_EXPIRED : apply_newer(s);
     if (status == TY_OK)
         return TY_OK;
+    if (is_expired(s))
+        s.reads_lost.store(s.reader_lock.lock != nullptr, std::memory_order_relaxed);
     if (s.writes_log.load(std::memory_order_relaxed)) { // its memory has what the log has, or nothing is right
         const ty_error why = keep_error();
         rt.poisoned.store(true, std::memory_order_release);
@@ -276,6 +284,12 @@ ty_status sharing_check_commit(const txn_runtime &rt) {
 
 ty_status sharing_check_read(const txn_runtime &rt) {
     return is_expired(*rt.sharing) ? expired(*rt.sharing, "go on reading a heap") : TY_OK;
+}
+
+ty_status sharing_check_reads_before(txn_runtime &rt, const char *call) {
+    const bool lost = rt.sharing->reads_lost.load(std::memory_order_relaxed) &&
+                      rt.sharing->reads_lost.exchange(false, std::memory_order_relaxed);
+    return lost && !fault("reads_of_a_mixture_count") ? expired(*rt.sharing, call) : TY_OK;
 }
 
 uint8_t *sharing_append_begin(txn_runtime &rt, size_t bytes) {
@@ -297,6 +311,16 @@ uint64_t sharing_append_end(txn_runtime &rt, size_t bytes) {
 size_t sharing_record_max(const txn_runtime &rt) {
     return std::min<uint64_t>(rt.sharing->buffer.header().record_max.load(std::memory_order_relaxed),
                               log_buffer_record_max);
+}
+
+bool sharing_shows_newest(const txn_runtime &rt) {
+    const sharing &s = *rt.sharing;
+    return s.position.load(std::memory_order_acquire) == s.buffer.header().end.load(std::memory_order_acquire) &&
+           !is_expired(s) && !s.reads_lost.load(std::memory_order_relaxed);
+}
+
+uint32_t sharing_number(const txn_runtime &rt) {
+    return rt.sharing->buffer.number();
 }
 
 uint64_t sharing_last(const txn_runtime &rt) {

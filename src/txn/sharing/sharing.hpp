@@ -12,15 +12,18 @@ struct sharing {
 
     txn_runtime &rt;
     ty_open_options options{}; // for an open for writing; its texts are these
-    char *texts[3] = {};       // path of the image, of journal and log: NULL, where the options give none
+    ty_reader_lock reader_lock{};
+    char *texts[3] = {}; // path of the image, of journal and log: NULL, where the options give none
     log_buffer buffer;
     writer_lock lock{buffer};
     fair_rwlock queue; // of threads that want the writer lock; as one for writers alone
 
-    std::atomic<uint64_t> applied{0};  // LSN; memory has all up to it. Changes with the reader-writer lock held
-    std::atomic<uint64_t> position{0}; // in the buffer, after its record; likewise
-    char *piece = nullptr;             // copied from the buffer
-    step_batches batches;              // one
+    std::atomic<uint64_t> applied{0};    // LSN; memory has all up to it. Changes with the reader-writer lock held
+    std::atomic<uint64_t> position{0};   // in the buffer, after its record; likewise
+    char *piece = nullptr;               // copied from the buffer
+    step_batches batches;                // one
+    unsigned memory_changes = 0;         // nested; guarded by the reader-writer lock
+    std::atomic<bool> reads_lost{false}; // with a reader lock: they may have been of a mixture
 
     std::atomic<bool> writes_log{false}; // from then on until the heap is closed
     os::mutex logging{os::lock_rank::log_buffers};
@@ -32,6 +35,25 @@ struct sharing {
 };
 
 inline constexpr uint64_t poll_others_ns = 20'000'000;
+
+// While it lives, no reader that has the program's lock looks at memory. With the reader-writer lock held, which comes
+// first: nobody who has the program's lock waits for that one.
+class memory_change {
+public:
+    explicit memory_change(sharing &s) : s_(s) {
+        if (s.memory_changes++ == 0 && s.reader_lock.lock != nullptr)
+            s.reader_lock.lock(s.reader_lock.context);
+    }
+    ~memory_change() {
+        if (--s_.memory_changes == 0 && s_.reader_lock.unlock != nullptr)
+            s_.reader_lock.unlock(s_.reader_lock.context);
+    }
+    memory_change(const memory_change &) = delete;
+    memory_change &operator=(const memory_change &) = delete;
+
+private:
+    sharing &s_;
+};
 
 // ---- sharing.cpp
 

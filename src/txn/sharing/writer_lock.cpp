@@ -1,5 +1,7 @@
 #include "writer_lock.hpp"
 
+#include <algorithm>
+
 namespace taiyen {
 namespace {
 
@@ -35,12 +37,12 @@ void writer_lock::look_for_dead(uint32_t seen) {
     buffer_.give_back(owner);
 }
 
-bool writer_lock::try_lock() {
+bool writer_lock::try_lock_for(uint64_t wait_ns) {
     const uint32_t seen = word().load(std::memory_order_relaxed);
-    return (seen & ~waited) == 0 && take(seen);
+    return ((seen & ~waited) == 0 && take(seen)) || (wait_ns != 0 && lock_slowly(wait_ns));
 }
 
-void writer_lock::lock_slowly() {
+bool writer_lock::lock_slowly(uint64_t wait_ns) {
     const uint64_t begun = os::now_ns();
     const uint32_t own = buffer_.number();
     uint64_t looked = begun;
@@ -51,7 +53,7 @@ void writer_lock::lock_slowly() {
             word().fetch_or(waited, std::memory_order_relaxed);
             uint32_t self = own;
             heir().compare_exchange_strong(self, 0, std::memory_order_relaxed);
-            return;
+            return true;
         }
         if ((seen & ~waited) == 0)
             continue;
@@ -61,6 +63,10 @@ void writer_lock::lock_slowly() {
             continue;
         }
         const uint64_t now = os::now_ns();
+        if (now - begun >= wait_ns) {
+            release_unwanted(); // the owner may be handing it over
+            return false;
+        }
         if (now - begun >= heir_after_ns) {
             uint32_t nobody = 0;
             heir().compare_exchange_strong(nobody, own, std::memory_order_relaxed);
@@ -73,7 +79,7 @@ void writer_lock::lock_slowly() {
         if ((seen & waited) == 0 &&
             !word().compare_exchange_strong(seen, seen | waited, std::memory_order_relaxed, std::memory_order_relaxed))
             continue;
-        os::wait_on_shared(word(), seen | waited, look_for_dead_ns);
+        os::wait_on_shared(word(), seen | waited, std::min(look_for_dead_ns, wait_ns - (now - begun)));
     }
 }
 

@@ -17,9 +17,10 @@ public:
         uint32_t free = 0;
         if (!word().compare_exchange_strong(free, buffer_.number(), std::memory_order_acquire,
                                             std::memory_order_relaxed)) [[unlikely]]
-            lock_slowly();
+            (void)lock_slowly(UINT64_MAX);
     }
-    bool try_lock();
+    // False: another process has it all that time.
+    bool try_lock_for(uint64_t wait_ns);
     void unlock() {
         uint32_t own = buffer_.number();
         if (!word().compare_exchange_strong(own, 0, std::memory_order_release, std::memory_order_relaxed)) [[unlikely]]
@@ -34,7 +35,7 @@ private:
 
     std::atomic<uint32_t> &word() const { return buffer_.header().owner; }
     std::atomic<uint32_t> &heir() const { return buffer_.header().heir; }
-    void lock_slowly();
+    bool lock_slowly(uint64_t wait_ns);
     void unlock_slowly();
     bool take(uint32_t seen);
     void look_for_dead(uint32_t seen);

@@ -356,7 +356,8 @@ ty_status txn_begin(ty_heap *heap, const ty_txn_options &options, ty_txn **begun
         return status;
     // X31: a thread in a body waits for nobody on another heap.
     const bool no_wait = options.no_wait || must_not_wait();
-    if (ty_status status = rt->sharing != nullptr ? sharing_lock(*rt, no_wait) : TY_OK)
+    const uint64_t others_wait_ns = uint64_t{1'000'000} * options.others_wait_ms;
+    if (ty_status status = rt->sharing != nullptr ? sharing_lock(*rt, no_wait, others_wait_ns) : TY_OK)
         return status;
     if (!no_wait) {
         rt->rwlock.lock();
@@ -373,7 +374,9 @@ ty_status txn_begin(ty_heap *heap, const ty_txn_options &options, ty_txn **begun
     if (rt->poisoned.load(std::memory_order_relaxed) &&
         !fault("transaction_enters_a_poisoned_heap")) // while this waited
         status = refuse_poisoned(*rt, "begin a transaction");
-    else if (rt->sharing == nullptr || !(status = sharing_enter(*rt)))
+    else if (rt->sharing == nullptr ||
+             (!(status = sharing_enter(*rt)) &&
+              !(status = sharing_check_reads_before(*rt, "begin a transaction on what was read before"))))
         status = start(*rt, options, begun);
     if (status) {
         others_go_on(*rt);
@@ -569,8 +572,10 @@ ty_status txn_get_stats(ty_heap *heap, ty_txn_stats *stats) {
     stats->replayed_bytes = rt->metrics.replayed_bytes.get();
     stats->replay_ns = rt->metrics.replay_ns.get();
     stats->lsn = txn_last(*rt);
-    if (rt->sharing != nullptr)
+    if (rt->sharing != nullptr) {
         stats->durable_lsn = sharing_durable(*rt);
+        stats->process = sharing_number(*rt);
+    }
     if (rt->log == nullptr) // another process writes it
         return TY_OK;
     log_metrics metrics = log_get_metrics(rt->log);

@@ -119,7 +119,9 @@ struct txn_runtime : thread_end_watcher {
 };
 
 // The last transaction in memory. A thread that needs it to stay so holds the reader-writer lock.
-uint64_t sharing_last(const txn_runtime &rt); // sharing/: LSN of the state that memory has
+uint64_t sharing_last(const txn_runtime &rt);   // sharing/: LSN of the state that memory has
+uint32_t sharing_number(const txn_runtime &rt); // of this process
+bool sharing_shows_newest(const txn_runtime &rt);
 inline uint64_t txn_last(const txn_runtime &rt) {
     if (rt.sharing != nullptr)
         return sharing_last(rt);
@@ -248,8 +250,9 @@ ty_status make_durable_in_log(txn_runtime &rt, uint64_t lsn);
 // Locks of a transaction: a queue of the threads of this process, the writer lock of all processes, then the
 // reader-writer lock. Each is held until the transaction ends.
 
-// The writer lock, and room for a record in the buffer. Expected: TY_E_BUSY, with no_wait.
-ty_status sharing_lock(txn_runtime &rt, bool no_wait);
+// The writer lock, and room for a record in the buffer. Expected: TY_E_BUSY, with no_wait, which waits so long for
+// other processes all the same.
+ty_status sharing_lock(txn_runtime &rt, bool no_wait, uint64_t others_wait_ns);
 // With it and the reader-writer lock held: memory becomes the newest state.
 ty_status sharing_enter(txn_runtime &rt);
 void sharing_unlock(txn_runtime &rt);
@@ -264,6 +267,8 @@ uint64_t sharing_append_end(txn_runtime &rt, size_t bytes); // its LSN
 ty_status sharing_see_newest(txn_runtime &rt);
 // Whether what was read counts. TY_E_EXPIRED.
 ty_status sharing_check_read(const txn_runtime &rt);
+// TY_E_EXPIRED, once: what was read under the program's lock (ty_reader_lock) may have been a mixture.
+ty_status sharing_check_reads_before(txn_runtime &rt, const char *call);
 ty_status sharing_make_durable(txn_runtime &rt, uint64_t lsn);
 uint64_t sharing_durable(const txn_runtime &rt); // LSN
 bool sharing_is_durable(const txn_runtime &rt, uint64_t lsn);

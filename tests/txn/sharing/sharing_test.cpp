@@ -11,6 +11,7 @@
 #include <csignal>
 #include <functional>
 #include <gtest/gtest.h>
+#include <mutex>
 #include <random>
 #include <sys/mman.h>
 #include <sys/wait.h>
@@ -213,6 +214,8 @@ protected:
         EXPECT_EQ(0, status);
         children_[n] = 0;
     }
+    template <class Read>
+    void stop_a_reader(const ty_open_options &options, Read &&read);
     void wait_all() {
         for (size_t n = 0; n < children_.size(); n++)
             if (children_[n] != 0)
@@ -324,8 +327,9 @@ TEST_F(sharing_test, one_that_stands_still_goes_on) {
     expect_files_have(0);
 }
 
-// PR5: its pages were overwritten amid its read section.
-TEST_F(sharing_test, what_a_stopped_process_has_read_does_not_count) {
+// PR5: its pages are overwritten while it stands still, amid what `read` does. read(own, all): until with.stage is 4.
+template <class Read>
+void sharing_test::stop_a_reader(const ty_open_options &options, Read &&read) {
     constexpr size_t words = 64 * 512; // in many pages
     start([&] {
         sharer own(path(), *with_, 0);
@@ -350,17 +354,8 @@ TEST_F(sharing_test, what_a_stopped_process_has_read_does_not_count) {
     });
     const size_t second = start([&] {
         with_->wait_for(1);
-        sharer own(path(), *with_, 1);
-        own.expect(ty_read_begin(own.heap()), "begin to read");
-        const auto *all = static_cast<const volatile uint64_t *>(ty_root(own.heap(), "all"));
-        own.expect(all[0] == 1, "the state from before");
-        with_->stage = 2;
-        with_->wait_for(4);
-        own.expect(all[words - 1] == 2, "its pages were overwritten");
-        own.expect(ty_read_end(own.heap()) == TY_E_EXPIRED, "learn that");
-        own.expect(ty_read_begin(own.heap()), "read again");
-        own.expect(all[0] == 2, "the newest state");
-        own.expect(ty_read_end(own.heap()), "end it");
+        sharer own(path(), *with_, 1, 1, options);
+        read(own);
         own.commit(true);
         with_->stage = 5;
         own.close();
@@ -372,6 +367,64 @@ TEST_F(sharing_test, what_a_stopped_process_has_read_does_not_count) {
     ::kill(children_[second], SIGCONT);
     wait_all();
     expect_files_have(2);
+}
+
+TEST_F(sharing_test, what_a_stopped_process_has_read_does_not_count) {
+    stop_a_reader(shared_options(), [&](sharer &own) {
+        own.expect(ty_read_begin(own.heap()), "begin to read");
+        const auto *all = static_cast<const volatile uint64_t *>(ty_root(own.heap(), "all"));
+        own.expect(all[0] == 1, "the state from before");
+        with_->stage = 2;
+        with_->wait_for(4);
+        own.expect(all[64 * 512 - 1] == 2, "its pages were overwritten");
+        own.expect(ty_read_end(own.heap()) == TY_E_EXPIRED, "learn that");
+        own.expect(ty_read_begin(own.heap()), "read again");
+        own.expect(all[0] == 2, "the newest state");
+        own.expect(ty_read_end(own.heap()), "end it");
+    });
+}
+
+// PR5: there is no end of a section to tell it.
+TEST_F(sharing_test, what_was_read_with_the_programs_lock_does_not_count) {
+    struct programs_lock {
+        std::recursive_mutex mutex;
+        unsigned depth = 0, changes = 0;
+    } its;
+    const ty_reader_lock lock = {[](void *context) {
+                                     auto &own = *static_cast<programs_lock *>(context);
+                                     own.mutex.lock();
+                                     ++own.depth;
+                                     ++own.changes;
+                                 },
+                                 [](void *context) {
+                                     auto &own = *static_cast<programs_lock *>(context);
+                                     --own.depth;
+                                     own.mutex.unlock();
+                                 },
+                                 &its};
+    ty_open_options options = shared_options();
+    options.reader_lock = &lock;
+    stop_a_reader(options, [&](sharer &own) {
+        const auto *all = static_cast<const volatile uint64_t *>(ty_root(own.heap(), "all"));
+        {
+            const std::lock_guard reads(its.mutex);
+            own.expect(ty_shows_newest(own.heap()) && all[0] == 1, "the state from before");
+        }
+        const unsigned changes = its.changes;
+        with_->stage = 2;
+        with_->wait_for(4);
+        own.expect(!ty_shows_newest(own.heap()), "know that there is a newer state");
+        ty_txn *txn = nullptr;
+        own.expect(ty_begin(own.heap(), nullptr, &txn) == TY_E_EXPIRED, "learn that what was read does not count");
+        own.expect(its.changes > changes && its.depth == 0, "change memory under the lock");
+        own.expect(ty_begin(own.heap(), nullptr, &txn), "begin again");
+        own.expect(all[0] == 2, "the newest state");
+        bool changed = true;
+        own.expect(ty_refresh(own.heap(), 0, &changed) == TY_E_ARGUMENT, "refresh within a transaction");
+        own.expect(ty_rollback(txn), "roll back");
+        own.expect(ty_refresh(own.heap(), 0, &changed), "refresh");
+        own.expect(!changed, "show the newest already");
+    });
 }
 
 // PR6

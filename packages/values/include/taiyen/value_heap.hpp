@@ -74,8 +74,9 @@ public:
         return {};
     }
 
-    // The values that a binding of another language stores only for its handles: a list, which no other value refers
-    // to. Initially nothing. The next program removes what a crashed one left there.
+    // The values that a binding of another language stores only for its handles: a list, or of a heap that processes
+    // share a dict of lists, which no other value refers to. Initially nothing. The next program removes what a crashed
+    // one left there.
     value kept() const noexcept { return space_->kept; }
     // Stores it; the one before is released.
     result<void> set_kept(value v) {

@@ -153,7 +153,7 @@ struct value_space {
     std::uint32_t last_id;
     value shapes;  // a set of tuples: the keys of packed dicts. None is ever removed
     value layouts; // a set of texts: the layouts of records. None is ever removed
-    value kept;    // a list: values that a program has handles of, and that are stored nowhere else
+    value kept;    // a list, or dict of lists: values that a program has handles of, and that are stored nowhere else
     std::uint64_t reserved[3];
 };
 
