@@ -67,9 +67,9 @@ typedef enum ty_store_mode {
 typedef struct ty_txn_options {
     size_t struct_size; /* sizeof(ty_txn_options), set by the _INIT macro */
     ty_store_mode stores;
-    bool no_wait;            /* TY_E_BUSY if another transaction is under way or readers are in the heap */
-    bool free_later;         /* the blocks that it frees are released after the commit, by a thread of the library */
-    uint32_t others_wait_ms; /* with no_wait, of a heap that processes share: how long to wait for those of others */
+    bool no_wait;             /* TY_E_BUSY if another transaction is under way or readers are in the heap */
+    bool free_later;          /* the blocks that it frees are released after the commit, by a thread of the library */
+    uint32_t lock_timeout_ms; /* with no_wait, of a shared heap: how long it waits for other processes all the same */
 } ty_txn_options;
 #define TY_TXN_OPTIONS_INIT                                                                                            \
     { sizeof(ty_txn_options), TY_STORES_DEFAULT, false, false, 0 }

@@ -479,7 +479,7 @@ AT(ty_reader_lock, unlock, 8);
 AT(ty_reader_lock, context, 16);
 
 SIZE(ty_txn_options, 24);
-AT(ty_txn_options, others_wait_ms, 16);
+AT(ty_txn_options, lock_timeout_ms, 16);
 AT(ty_txn_options, struct_size, 0);
 AT(ty_txn_options, stores, 8);
 AT(ty_txn_options, no_wait, 12);

@@ -274,42 +274,6 @@ ty_undo_stats heap::undo_stats() const {
     return stats;
 }
 
-// PY41. The GIL is the lock of Python's reads. At the interpreter's end there are none, and no GIL any more.
-void lock_memory(void *context) {
-    auto *of = static_cast<heap *>(context);
-    of->has_gil = Py_IsInitialized() && !is_finalizing();
-    if (of->has_gil)
-        of->gil = PyGILState_Ensure();
-    of->refreshed();
-}
-
-void unlock_memory(void *context) {
-    auto *of = static_cast<heap *>(context);
-    if (std::exchange(of->has_gil, false))
-        PyGILState_Release(of->gil);
-}
-
-void heap::refreshed() {
-    ++refreshes;
-    ++taken_back;
-    iterations_ended += shared ? 0 : 1;
-}
-
-bool heap::see_newest() {
-    if (fault("read_of_a_state_of_before"))
-        return true;
-    if (ty_current_txn(handle)) // it has
-        return true;
-    ++busy;
-    ty_status status;
-    {
-        const without_gil others;
-        status = ty_refresh(handle, 0, nullptr);
-    }
-    --busy;
-    return status == TY_OK || raise_last() == 0;
-}
-
 bool look_again(const proxy *seen) {
     auto *p = const_cast<proxy *>(seen);
     p->seen = p->owner->refreshes;
@@ -435,7 +399,7 @@ bool heap::wait_for_changes(bool hears_signals) {
 
 namespace {
 
-constexpr std::uint32_t others_wait_ms = 50; // until signals are looked at
+constexpr std::uint32_t lock_timeout_ms = 50; // until signals are looked at
 
 // PY15, PY38. Signals are heard by the main thread alone, which therefore asks again and again; the others wait in the
 // library. Other processes are waited for there, in either case: it serves them in their order. TY_E_BUSY: there is an
@@ -443,7 +407,7 @@ constexpr std::uint32_t others_wait_ms = 50; // until signals are looked at
 ty_status wait_for_transaction(heap &of, ty_txn_options no_wait, ty_txn **txn) {
     std::optional<ticket> own(of);
     unsigned pause = shortest_wait_us;
-    no_wait.others_wait_ms = others_wait_ms;
+    no_wait.lock_timeout_ms = lock_timeout_ms;
     for (;;) {
         if (own->is_served() && !is_main_thread())
             break;

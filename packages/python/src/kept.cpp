@@ -32,7 +32,8 @@ value_kind kind_of_all(const heap &of) {
     return of.shared ? value_kind::dict : value_kind::list;
 }
 value_key number_of(heap &of) {
-    return of.values->key(value::integer(static_cast<std::int64_t>(of.process))).value();
+    const std::uint64_t number = fault("processes_keep_in_one_list") ? 0 : of.process;
+    return of.values->key(value::integer(static_cast<std::int64_t>(number))).value();
 }
 
 // PY41. The list of this process; nothing: there is none yet.

@@ -203,40 +203,6 @@ void revert(heap &of) {
     look_anew(of, restored_by::elsewhere);
 }
 
-// ---- Following a writer
-
-bool follow(heap &of) {
-    bool changed = false;
-    must(fault("refreshed_beside_views") ||
-         of.check_no_views("with views of its arrays, the heap cannot show a newer state"));
-    const ty_status status = ty_refresh(of.handle, 0, &changed);
-    if (changed || status == TY_E_EXPIRED)
-        of.refreshed();
-    must_be_ok(status);
-    return changed;
-}
-
-// PY40. Other threads read what proxies stand for with the GIL alone: so the wait for a newer state is here, without
-// it, and not in the library.
-bool refresh(heap &of, double wait_s) {
-    const auto begun = std::chrono::steady_clock::now();
-    const std::uint64_t shown = of.refreshes;
-    for (unsigned pause = shortest_wait_us;; wait_a_moment(&pause)) {
-        bool changed = false;
-        must(PyErr_CheckSignals() == 0 && of.check_task());
-        if (of.shared) {
-            if (ty_current_txn(of.handle)) // it shows the newest state
-                return false;
-            must(of.see_newest());
-            changed = of.refreshes != shown;
-        } else {
-            changed = follow(of);
-        }
-        if (changed || std::chrono::duration<double>(std::chrono::steady_clock::now() - begun).count() >= wait_s)
-            return changed;
-    }
-}
-
 // ---- Attempts
 
 // PY39. `with heap.attempt():`. PY15: in C++, as no signal is heard between a begin and the body.
@@ -350,8 +316,7 @@ void bind_marks(nb::module_ &module, bound_heap &heaps) {
         .def("_branch", branch)
         .def("_drop_mark", drop_mark)
         .def("_marks", marks)
-        .def("_revert", revert)
-        .def("_refresh", refresh);
+        .def("_revert", revert);
     nb::class_<attempt_scope>(module, "AttemptBase")
         .def("__init__",
              [](attempt_scope *self, nb::object of) {

@@ -704,6 +704,7 @@ NB_MODULE(_core, module) {
         .def_prop_ro("_in_step", [](const heap &of) { return of.step_open; });
     bind_scopes(module);
     typy::bind_marks(module, heaps);
+    typy::bind_refresh(heaps);
     module.def("info", info);
     module.def("dlpack", typy::dlpack);
 #ifdef TAIYEN_PYTHON_PACK

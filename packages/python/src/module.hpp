@@ -56,6 +56,7 @@ inline void must_not_change(heap &of, bool hears_signals = true) {
 
 using bound_heap = nb::class_<heap>;
 void bind_marks(nb::module_ &module, bound_heap &heaps); // packages/python/src/marks.cpp
+void bind_refresh(bound_heap &heaps);                    // shared.cpp
 
 } // namespace typy
 

@@ -383,9 +383,9 @@ class Heap(_core.HeapBase):
         """A heap that was opened with follow=True or shared=True shows the newest state of its writers, and waits so many
         seconds for one if there is none. Returns whether it shows another one now.
 
-        Until then nothing that a follower shows changes. A shared heap's transactions and changes do so, too, at their
-        begin. Iterations that were under way end with a RuntimeError; objects that the new state does not have, or not where
-        they were (a small dict or list that another process has changed), are gone (DeletedError): look them up again. Other
+        Until then nothing that a follower shows changes, and its iterations that were under way end with a RuntimeError then.
+        A shared heap shows the newest state with each read anyway: there it is for the wait; False within a transaction.
+        Objects that the new state does not have, or not where they were, are gone (DeletedError): look them up again. Other
         threads go on meanwhile, and see the new state from then on.
         Errors: LiveViewsError; ExpiredError: the process was stopped, and what it read since the last refresh may have been
         a mixture; the heap shows the newest state all the same.
@@ -497,9 +497,9 @@ def open(path, *, kind=None, create=None, readonly=False, follow=False, shared=F
     follow    True: reads it while another process writes to it, at the state that was newest then, or at the last
               `Heap.refresh`. Any number of processes can; a change of a page costs each 4 KiB at most.
     shared    True: several processes, each with shared=True, write to it, one transaction at a time; of kind
-              "transactional". Each shows one state until its next transaction, change or `Heap.refresh`. No views of its
-              arrays, no marks, no snapshots in other processes than the one that writes its log; a transaction changes 2
-              MiB at most.
+              "transactional". They are to each other as threads: each read and each change begins on the newest state; what
+              belongs together is done in a transaction. No views of its arrays, no marks, no snapshots in other processes
+              than the one that writes its log; a transaction changes 2 MiB at most.
     mark      with readonly: a durable mark (`Heap.mark`), at which the heap is shown; None: as it is.
     pickle    objects of other types are pickled, and unpickled: for files that you trust. Each look gives a copy: change
               it and store it again.

@@ -235,7 +235,7 @@ void wait_for_room(sharing &s) {
 
 } // namespace
 
-ty_status sharing_lock(txn_runtime &rt, bool no_wait, uint64_t others_wait_ns) {
+ty_status sharing_lock(txn_runtime &rt, bool no_wait, uint64_t lock_timeout_ns) {
     sharing &s = *rt.sharing;
     for (;;) {
         if (!no_wait)
@@ -244,7 +244,7 @@ ty_status sharing_lock(txn_runtime &rt, bool no_wait, uint64_t others_wait_ns) {
             return failure(TY_E_BUSY, "begin a transaction: another one is under way");
         if (!no_wait) {
             s.lock.lock();
-        } else if (!s.lock.try_lock_for(others_wait_ns)) {
+        } else if (!s.lock.try_lock_for(lock_timeout_ns)) {
             s.queue.unlock();
             return failure(TY_E_BUSY, "begin a transaction: one of another process is under way");
         }

@@ -36,8 +36,8 @@ struct sharing {
 
 inline constexpr uint64_t poll_others_ns = 20'000'000;
 
-// While it lives, no reader that has the program's lock looks at memory. With the reader-writer lock held, which comes
-// first: nobody who has the program's lock waits for that one.
+// While it lives, no thread has the program's lock, under which it reads. With the reader-writer lock held, which comes
+// first: a thread that has the program's lock does not wait for that one.
 class memory_change {
 public:
     explicit memory_change(sharing &s) : s_(s) {

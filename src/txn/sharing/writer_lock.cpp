@@ -37,12 +37,12 @@ void writer_lock::look_for_dead(uint32_t seen) {
     buffer_.give_back(owner);
 }
 
-bool writer_lock::try_lock_for(uint64_t wait_ns) {
+bool writer_lock::try_lock_for(uint64_t timeout_ns) {
     const uint32_t seen = word().load(std::memory_order_relaxed);
-    return ((seen & ~waited) == 0 && take(seen)) || (wait_ns != 0 && lock_slowly(wait_ns));
+    return ((seen & ~waited) == 0 && take(seen)) || (timeout_ns != 0 && lock_slowly(timeout_ns));
 }
 
-bool writer_lock::lock_slowly(uint64_t wait_ns) {
+bool writer_lock::lock_slowly(uint64_t timeout_ns) {
     const uint64_t begun = os::now_ns();
     const uint32_t own = buffer_.number();
     uint64_t looked = begun;
@@ -63,7 +63,7 @@ bool writer_lock::lock_slowly(uint64_t wait_ns) {
             continue;
         }
         const uint64_t now = os::now_ns();
-        if (now - begun >= wait_ns) {
+        if (now - begun >= timeout_ns) {
             release_unwanted(); // the owner may be handing it over
             return false;
         }
@@ -79,7 +79,7 @@ bool writer_lock::lock_slowly(uint64_t wait_ns) {
         if ((seen & waited) == 0 &&
             !word().compare_exchange_strong(seen, seen | waited, std::memory_order_relaxed, std::memory_order_relaxed))
             continue;
-        os::wait_on_shared(word(), seen | waited, std::min(look_for_dead_ns, wait_ns - (now - begun)));
+        os::wait_on_shared(word(), seen | waited, std::min(look_for_dead_ns, timeout_ns - (now - begun)));
     }
 }
 

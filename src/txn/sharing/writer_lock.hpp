@@ -20,7 +20,7 @@ public:
             (void)lock_slowly(UINT64_MAX);
     }
     // False: another process has it all that time.
-    bool try_lock_for(uint64_t wait_ns);
+    bool try_lock_for(uint64_t timeout_ns);
     void unlock() {
         uint32_t own = buffer_.number();
         if (!word().compare_exchange_strong(own, 0, std::memory_order_release, std::memory_order_relaxed)) [[unlikely]]
@@ -35,7 +35,7 @@ private:
 
     std::atomic<uint32_t> &word() const { return buffer_.header().owner; }
     std::atomic<uint32_t> &heir() const { return buffer_.header().heir; }
-    bool lock_slowly(uint64_t wait_ns);
+    bool lock_slowly(uint64_t timeout_ns);
     void unlock_slowly();
     bool take(uint32_t seen);
     void look_for_dead(uint32_t seen);

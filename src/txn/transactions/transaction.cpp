@@ -356,8 +356,8 @@ ty_status txn_begin(ty_heap *heap, const ty_txn_options &options, ty_txn **begun
         return status;
     // X31: a thread in a body waits for nobody on another heap.
     const bool no_wait = options.no_wait || must_not_wait();
-    const uint64_t others_wait_ns = uint64_t{1'000'000} * options.others_wait_ms;
-    if (ty_status status = rt->sharing != nullptr ? sharing_lock(*rt, no_wait, others_wait_ns) : TY_OK)
+    const uint64_t lock_timeout_ns = uint64_t{1'000'000} * options.lock_timeout_ms;
+    if (ty_status status = rt->sharing != nullptr ? sharing_lock(*rt, no_wait, lock_timeout_ns) : TY_OK)
         return status;
     if (!no_wait) {
         rt->rwlock.lock();

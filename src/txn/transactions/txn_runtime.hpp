@@ -252,7 +252,7 @@ ty_status make_durable_in_log(txn_runtime &rt, uint64_t lsn);
 
 // The writer lock, and room for a record in the buffer. Expected: TY_E_BUSY, with no_wait, which waits so long for
 // other processes all the same.
-ty_status sharing_lock(txn_runtime &rt, bool no_wait, uint64_t others_wait_ns);
+ty_status sharing_lock(txn_runtime &rt, bool no_wait, uint64_t lock_timeout_ns);
 // With it and the reader-writer lock held: memory becomes the newest state.
 ty_status sharing_enter(txn_runtime &rt);
 void sharing_unlock(txn_runtime &rt);

@@ -384,7 +384,7 @@ TEST_F(sharing_test, what_a_stopped_process_has_read_does_not_count) {
     });
 }
 
-// PR5: there is no end of a section to tell it.
+// PR5: no read section ends that could report it.
 TEST_F(sharing_test, what_was_read_with_the_programs_lock_does_not_count) {
     struct programs_lock {
         std::recursive_mutex mutex;
