@@ -134,8 +134,8 @@ typedef ty_outcome ty_outcome_callback(const ty_in_doubt_txn *doubt, void *conte
  * neither begins nor ends a transaction; apart from ty_begin, it waits for no call of the heap. If what was read
  * without a section may be a mixture (TY_E_EXPIRED, as of ty_read_end), the next ty_begin or ty_refresh says so. */
 typedef struct ty_reader_lock {
-    void (*lock)(void *context); /* the calling thread may have it already: it is recursive */
-    void (*unlock)(void *context);
+    void (*lock)(void *context);   /* the calling thread may have it already: it is recursive */
+    void (*unlock)(void *context); /* once for each lock, by the thread that locked */
     void *context;
 } ty_reader_lock;
 

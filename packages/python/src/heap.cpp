@@ -274,6 +274,7 @@ ty_undo_stats heap::undo_stats() const {
     return stats;
 }
 
+// PY41.
 bool look_again(const proxy *seen) {
     auto *p = const_cast<proxy *>(seen);
     p->seen = p->owner->refreshes;
