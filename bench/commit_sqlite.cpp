@@ -1,7 +1,8 @@
 // SQLite 3 in WAL mode: one writer at a time; whole pages go to the log.
 //
 // One connection serves all threads, one after the other: several would wait for each other by polling. Exclusive
-// locking saves the shared index of the log; the page cache holds the whole table, and statements are prepared once.
+// locking saves the shared index of the log, where one process has the table; the page cache holds the whole table, and
+// statements are prepared once.
 #include "commit_store.hpp"
 #include "shared_library.hpp"
 
@@ -17,6 +18,7 @@ struct sqlite_library {
     shared_library library{"libsqlite3.so.0"};
     TAIYEN_BENCH_FUNCTION(sqlite3_open_v2);
     TAIYEN_BENCH_FUNCTION(sqlite3_close);
+    TAIYEN_BENCH_FUNCTION(sqlite3_busy_timeout);
     TAIYEN_BENCH_FUNCTION(sqlite3_exec);
     TAIYEN_BENCH_FUNCTION(sqlite3_errmsg);
     TAIYEN_BENCH_FUNCTION(sqlite3_prepare_v3);
@@ -39,7 +41,10 @@ public:
     void open() override {
         int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX;
         must(api_.sqlite3_open_v2((settings_.path + "/table").c_str(), &database_, flags, nullptr));
-        execute("PRAGMA locking_mode=EXCLUSIVE");
+        constexpr int longest_wait_ms = 60000;
+        must(api_.sqlite3_busy_timeout(database_, longest_wait_ms));
+        if (!settings_.shared)
+            execute("PRAGMA locking_mode=EXCLUSIVE");
         execute("PRAGMA journal_mode=WAL");
         execute(settings_.sync ? "PRAGMA synchronous=FULL" : "PRAGMA synchronous=OFF");
         execute("PRAGMA cache_size=-4000000"); // KB

@@ -33,6 +33,7 @@ struct store_settings {
     bool sync = true;       // a transaction is durable when the call returns; else as soon as the subject likes
     bool automatic = false; // taiyen only: nothing is declared
     table_values values = table_values::counters; // taiyen only: random values instead of added ones
+    bool shared = false;                          // several processes have it open: taiyen, lmdb and sqlite only
 };
 
 // One object at a time in a process: constructed (which loads the peer's library), opened, used, closed. Every failure

@@ -31,6 +31,7 @@ public:
         options.kind = TY_TRANSACTIONAL;
         options.limit_bytes = settings_.count * (words() ? sizeof(uint64_t) : 2 * most_record_bytes) + spare_bytes;
         options.track_stores = settings_.automatic;
+        options.shared = settings_.shared;
         must(ty_open((settings_.path + "/heap").c_str(), &options, &heap_, nullptr), "cannot open a heap");
         table_ = ty_root(heap_, "table");
     }

@@ -8,6 +8,7 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <poll.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -16,7 +17,7 @@ namespace bench {
 
 namespace {
 
-enum class outcome : char { figures, failed, unavailable };
+enum class outcome : char { ready, figures, failed, unavailable };
 
 void write_all(int to, const void *data, size_t bytes) {
     const char *from = static_cast<const char *>(data);
@@ -31,17 +32,23 @@ void write_all(int to, const void *data, size_t bytes) {
     }
 }
 
+// At most so many bytes, fewer at the end.
+std::string read_some(int from, size_t bytes) {
+    std::string part(bytes, '\0');
+    ssize_t got;
+    do
+        got = read(from, part.data(), bytes);
+    while (got < 0 && errno == EINTR);
+    part.resize(got > 0 ? static_cast<size_t>(got) : 0);
+    return part;
+}
+
 std::string read_all(int from) {
-    std::string text;
-    char part[4096];
-    for (;;) {
-        ssize_t got = read(from, part, sizeof part);
-        if (got < 0 && errno == EINTR)
-            continue;
-        if (got <= 0)
-            return text;
-        text.append(part, static_cast<size_t>(got));
-    }
+    std::string text, part;
+    do
+        text += part = read_some(from, 4096);
+    while (!part.empty());
+    return text;
 }
 
 // Forks a child that dies with its parent, so that nothing of a killed program lives on.
@@ -95,6 +102,7 @@ std::vector<double> figures_of(const std::string &answer, int status) {
         throw unavailable(text);
     case outcome::failed:
         throw std::runtime_error(text);
+    case outcome::ready:
     case outcome::figures:
         break;
     }
@@ -145,18 +153,71 @@ void end_children() {
 } // namespace
 
 std::vector<double> in_child(const std::function<std::vector<double>()> &work) {
-    int ends[2];
-    if (pipe(ends) != 0)
+    return in_children(1, [&](size_t, const std::function<void()> &) { return work(); }).at(0);
+}
+
+std::vector<std::vector<double>>
+in_children(size_t count,
+            const std::function<std::vector<double>(size_t index, const std::function<void()> &start)> &work) {
+    int start[2]; // its end is the start
+    if (pipe(start) != 0)
         fail_system("cannot make a pipe");
-    pid_t child = fork_bound();
-    if (child == 0) {
-        close(ends[0]);
-        report_and_exit(ends[1], work);
+    std::vector<pid_t> children;
+    std::vector<pollfd> answers;
+    for (size_t index = 0; index < count; index++) {
+        int ends[2];
+        if (pipe(ends) != 0)
+            fail_system("cannot make a pipe");
+        children.push_back(fork_bound());
+        if (children.back() == 0) {
+            close(ends[0]);
+            close(start[1]);
+            report_and_exit(ends[1], [&] {
+                return work(index, [&] {
+                    outcome ready = outcome::ready;
+                    write_all(ends[1], &ready, sizeof ready);
+                    read_some(start[0], 1);
+                });
+            });
+        }
+        close(ends[1]);
+        answers.push_back({ends[0], POLLIN, 0});
     }
-    close(ends[1]);
-    std::string answer = read_all(ends[0]);
-    close(ends[0]);
-    return figures_of(answer, wait_for(child));
+    close(start[0]);
+    std::vector<std::string> texts(count);
+    for (size_t index = 0; index < count; index++) {
+        texts[index] = read_some(answers[index].fd, 1);
+        if (texts[index] == std::string(1, static_cast<char>(outcome::ready)))
+            texts[index].clear();
+    }
+    close(start[1]);
+    size_t failed = count; // the first; the others may wait for it
+    for (size_t left = count; left > 0;) {
+        if (poll(answers.data(), answers.size(), -1) < 0 && errno != EINTR)
+            fail_system("cannot wait for child processes");
+        for (size_t index = 0; index < count; index++) {
+            if (answers[index].revents == 0)
+                continue;
+            texts[index] += read_all(answers[index].fd);
+            close(answers[index].fd);
+            answers[index] = {-1, 0, 0}; // poll skips it
+            left--;
+            if (failed == count && texts[index].substr(0, 1) != std::string(1, static_cast<char>(outcome::figures))) {
+                failed = index;
+                for (pid_t each : children)
+                    kill(each, SIGKILL);
+            }
+        }
+    }
+    std::vector<int> statuses;
+    for (pid_t each : children)
+        statuses.push_back(wait_for(each));
+    if (failed < count)
+        figures_of(texts[failed], statuses[failed]);
+    std::vector<std::vector<double>> figures;
+    for (size_t index = 0; index < count; index++)
+        figures.push_back(figures_of(texts[index], statuses[index]));
+    return figures;
 }
 
 void in_killed_child(const std::function<void()> &work) {
@@ -248,6 +309,10 @@ double peak_resident_bytes() {
 
 double resident_bytes() {
     return field_of("/proc/self/status", "VmRSS: %llu kB") * 1024;
+}
+
+double private_bytes() {
+    return field_of("/proc/self/status", "RssAnon: %llu kB") * 1024;
 }
 
 double written_bytes() {

@@ -26,6 +26,7 @@ namespace bench {
     SUITE(open)                                                                                                        \
     SUITE(watch)                                                                                                       \
     SUITE(commit)                                                                                                      \
+    SUITE(processes)                                                                                                   \
     SUITE(oltp)                                                                                                        \
     TAIYEN_BENCH_TOGETHER(SUITE)                                                                                       \
     SUITE(transactional)                                                                                               \

@@ -58,6 +58,11 @@ const expectation &expected(const std::string &suite) {
          {"txn_per_s", "p50_us", "p99_us", "log_bytes_per_txn", "reopen_ms", "lost_txn"},
          {"taiyen", "raw", "raw-huge", "records"},
          "4096"},
+        {"processes",
+         {"turns-sync-1", "turns-sync-2", "turns-sync-4", "turns-sync-8", "turns-async-1", "turns-async-2",
+          "turns-async-4", "turns-async-8", "follow-rate", "follow-lag", "follow-refresh"},
+         {"txn_per_s", "least", "ns_per_txn", "lag_ms", "refresh_ms", "own_bytes"},
+         {"taiyen", "alone"}},
         {"pack",
          {"atlas", "drawing", "churned", "numbers"},
          {"pack_mb_per_s", "unpack_mb_per_s", "ratio", "pointers_per_s", "page_efficiency"},
@@ -301,8 +306,8 @@ TEST_P(bench_test, json_has_every_case_and_subject) {
 }
 
 INSTANTIATE_TEST_SUITE_P(suites, bench_test,
-                         testing::Values("churn", "dirty", "watch", "snapshot", "open", "commit", "oltp", "together",
-                                         "transactional", "undo", "marks", "pack"),
+                         testing::Values("churn", "dirty", "watch", "snapshot", "open", "commit", "processes", "oltp",
+                                         "together", "transactional", "undo", "marks", "pack"),
                          [](const auto &each) { return std::string(each.param); });
 
 TEST_F(bench_program, a_row_is_chosen_by_its_name_with_those_measured_together) {
