@@ -96,9 +96,8 @@ void add_look(std::vector<command> &all) {
              "how full its pages are, what is free and can be used, named roots and their\n"
              "blocks (with their types, where the heap keeps descriptors), how full log and\n"
              "undo are, and what the image does not hold yet. Works while another process has\n"
-             "the heap open: it reads a copy of the files then, which takes a while and space\n"
-             "of a large heap. --watch shows it again and again: in place on a terminal, one\n"
-             "after the other elsewhere.")
+             "the heap open: it follows the heap then. --watch shows it again and again: in\n"
+             "place on a terminal, one after the other elsewhere.")
         .operands("FILE...", 1, SIZE_MAX)
         .json("a JSON document for each FILE, one a line")
         .flag("watch", &request::watch, "again and again, until an interrupt")
@@ -162,7 +161,7 @@ void add_look(std::vector<command> &all) {
     declared(all, "map", map, "draw what a heap's pages are used for",
              "Draws a picture of what the heap's pages are used for, and of its memory by\n"
              "size of block. Opens the heap for reading. With --json, prints the metrics; the\n"
-             "picture may then be left out. Of a heap that is open elsewhere it draws a copy.")
+             "picture may then be left out. It follows a heap that is open elsewhere.")
         .operands("FILE", 1, 1)
         .text("output", "PICTURE", &request::picture_path, "where to draw it: a path that ends in .svg or .png", 'o')
         .text("width", "PIXELS", &request::width, "the picture's width: 600 to 8000, 1200 if left out")

@@ -25,8 +25,8 @@ struct shown_extent {
 
 class heap_look {
 public:
-    // Opens the heap for reading (a copy, if it is in use), and closes it. *found: its metrics, without those of its
-    // program.
+    // Opens the heap for reading (follows it, if it is in use), and closes it. *found: its metrics, without those of
+    // its program.
     ty_status take(const heap_files &files, metrics *found);
 
     uint64_t epoch() const { return epoch_; }

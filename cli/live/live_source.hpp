@@ -16,7 +16,7 @@ public:
     ty_status begin();
     // Reads the program's metrics again. True: there is something new to show.
     bool renew();
-    // Inspects the heap: a copy, if it is in use. A failure is shown.
+    // Inspects the heap; follows it, if it is in use. A failure is shown.
     void inspect_heap();
 
     // The document of `taiyen stat --json`, with the age of the last inspection and its failure in "view".
@@ -24,8 +24,8 @@ public:
     // Results of the inspection: the heap's touched part, or a part of it, as cells; extents; the blocks of a page.
     const json::document &map_document() const { return map_; }
     const heap_look &look() const { return look_; }
-    // One block, with some of its bytes and what is known about it: opens the heap again, as a copy if it is in use. A
-    // failure is in the document.
+    // One block, with some of its bytes and what is known about it: opens the heap again, and follows it if it is in
+    // use. A failure is in the document.
     json::document block_document(uint64_t offset) const;
 
 private:

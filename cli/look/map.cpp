@@ -94,9 +94,8 @@ int map_of(const heap_files &files, const request &given) {
     if (drawn)
         if (ty_status status = check_picture_path(files, given.picture_path))
             return refuse(files, given, status);
-    const ty_open_options options = files.options();
-    ty_heap *heap = nullptr;
-    if (ty_status status = ty_open(files.path.c_str(), &options, &heap, nullptr))
+    read_heap heap;
+    if (ty_status status = heap.open(files))
         return refuse(files, given, status);
     int code = exit_fine;
     ty_status status = drawn ? draw(heap, files, given) : TY_OK;
@@ -104,7 +103,7 @@ int map_of(const heap_files &files, const request &given) {
         status = print_figures(heap, files, given);
     if (status)
         code = refuse(files, given, status);
-    if (ty_status closed = ty_close(heap))
+    if (ty_status closed = heap.close())
         code = complain(closed);
     return code;
 }

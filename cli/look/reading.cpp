@@ -14,12 +14,29 @@ read_heap::~read_heap() {
         static_cast<void>(ty_discard(heap_));
 }
 
+// CL1: a follower takes neither time nor space of a heap that is in use. What cannot be followed is read as a copy.
 ty_status read_heap::open(const heap_files &files, ty_report *report) {
-    const ty_open_options options = files.options();
+    ty_open_options options = files.options();
+    if (options.mode == TY_OPEN_COPY && options.mark == nullptr) {
+        options.mode = TY_OPEN_READ_ONLY;
+        ty_status status = ty_open(files.path.c_str(), &options, &heap_, report);
+        if (status != TY_E_BUSY)
+            return status;
+        options.mode = TY_OPEN_FOLLOW;
+        follows_ = ty_open(files.path.c_str(), &options, &heap_, report) == TY_OK;
+        if (follows_)
+            return ty_read_begin(heap_);
+        options.mode = TY_OPEN_COPY;
+    }
     return ty_open(files.path.c_str(), &options, &heap_, report);
 }
 
 ty_status read_heap::close() {
+    // TY_E_EXPIRED: this process was stopped, and what it has said may be a mixture.
+    const ty_status read = follows_ ? ty_read_end(heap_) : TY_OK;
+    follows_ = false;
+    if (read)
+        return read;
     ty_status status = ty_close(heap_);
     if (status == TY_OK)
         heap_ = nullptr;

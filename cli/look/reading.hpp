@@ -9,7 +9,7 @@
 
 namespace cli {
 
-// Closes the heap at its end. If another process has it open, this is a copy.
+// Closes the heap at its end. If another process has it open, this follows it, and shows one state.
 class read_heap {
 public:
     read_heap() = default;
@@ -23,6 +23,7 @@ public:
 
 private:
     ty_heap *heap_ = nullptr;
+    bool follows_ = false;
 };
 
 struct named_root {

@@ -339,7 +339,8 @@ typedef bool ty_root_callback(const char *name, void *address, void *context);
 TY_API ty_status ty_each_root(ty_heap *heap, ty_root_callback *callback, void *context);
 
 /* The number of pages that the next snapshot would write; in a heap that is open read-only, of pages that the journal
- * holds and the image does not yet. Snapshot heaps only (else TY_E_UNSUPPORTED). Thread-safe. */
+ * holds and the image does not yet; of a follower, when it was refreshed last. Snapshot heaps only (else
+ * TY_E_UNSUPPORTED). Thread-safe. */
 TY_API TY_CHECKED ty_status ty_dirty_count(ty_heap *heap, uint64_t *pages);
 
 /* Copies the bits of those pages, of count pages from page first on, into bitmap (bit n % 64 of word n / 64, page 0 is

@@ -115,9 +115,10 @@ ty_status read_ahead(image &im) {
 // Whether many private copies have become equal to what the image has. A heap with a log has others, too.
 bool has_superfluous_copies(image &im) {
     following &f = im.followed;
-    while (f.over.first != nullptr && f.over.first->epoch <= f.image_epoch)
-        f.over.pop();
-    return im.kind == TY_SNAPSHOT && f.copied.count() >= follower_copies_min + 2 * f.over.pages();
+    os::lock_guard guard(im.work);
+    while (im.waiting.first != nullptr && im.waiting.first->epoch <= f.image_epoch)
+        im.waiting.pop();
+    return im.kind == TY_SNAPSHOT && f.copied.count() >= follower_copies_min + 2 * im.waiting.pages();
 }
 
 // While none is ahead that the thread has made for what is to come.
@@ -126,7 +127,7 @@ void drop_copies(image &im) {
     os::page_set keep;
     if (keep.create(f.copied.page_count()))
         return; // they stay
-    for (const batch *b = f.over.first; b != nullptr; b = b->next)
+    for (const batch *b = im.waiting.first; b != nullptr; b = b->next)
         for (size_t i = 0; i < b->copies.count(); ++i)
             keep.insert(b->copies[i].page);
     for (uint64_t page = f.copied.next(0); page < f.copied.page_count(); page = f.copied.next(page + 1))
@@ -232,9 +233,7 @@ ty_status follow_start(image &im) {
         return status;
     if (ty_status status = make_durable(im, im.waiting))
         return status;
-    f.over = im.waiting;
-    im.waiting = {};
-    for (const batch *b = f.over.first; b != nullptr; b = b->next)
+    for (const batch *b = im.waiting.first; b != nullptr; b = b->next)
         for (size_t i = 0; i < b->copies.count(); ++i)
             f.copied.insert(b->copies[i].page);
     return stand_in_time(im, f.shown);
@@ -244,7 +243,7 @@ void follow_stop(image &im) {
     if (im.followed.block != nullptr)
         (void)im.backing.unmap(im.followed.block, page_bytes);
     im.followed.ahead.clear();
-    im.followed.over.clear();
+    im.waiting.clear();
     im.followed.copied.destroy();
 }
 
@@ -259,7 +258,7 @@ ty_status image_follow_is_expired(ty_heap *heap, bool *expired) {
 
 void image_follow_loaded(ty_heap *heap, image_log *log) {
     const image &im = *image_of(heap);
-    *log = log_with(im, im.followed.over);
+    *log = log_with(im, im.waiting);
 }
 
 void image_follow_lose(ty_heap *heap) {
@@ -354,6 +353,21 @@ ty_status bring(image &im) {
     return stand_in_time(im, f.end.epoch);
 }
 
+void drop_waiting(image &im) {
+    os::lock_guard guard(im.work);
+    im.waiting.clear();
+}
+
+void append_waiting(image &im, batch_list &batches) {
+    os::lock_guard guard(im.work);
+    while (batch *b = batches.first) {
+        batches.first = b->next;
+        b->next = nullptr;
+        im.waiting.append(b);
+    }
+    batches = {};
+}
+
 } // namespace
 
 ty_status image_follow_refresh(ty_heap *heap) {
@@ -369,12 +383,7 @@ ty_status image_follow_refresh(ty_heap *heap) {
         if (ty_status status = bring(im))
             return status;
         f.shown = f.end.epoch;
-        while (batch *b = f.ahead.first) {
-            f.ahead.first = b->next;
-            b->next = nullptr;
-            f.over.append(b);
-        }
-        f.ahead = {};
+        append_waiting(im, f.ahead);
         heap_learn_top(heap);
         f.lost = false;
     }
@@ -431,15 +440,14 @@ ty_status image_follow_load(ty_heap *heap, image_log *log) {
         return writable.status;
     f.lost = true;
     f.ahead.clear();
-    f.over.clear();
+    drop_waiting(im);
     const std::atomic<uint32_t> nobody_wakes{0};
     for (unsigned tries = 0;; ++tries) {
         journal_contents journal;
         const ty_status status = load(im, journal);
         if (!status) {
             *log = log_with(im, journal.scan.batches);
-            f.over = journal.scan.batches;
-            journal.scan.batches = {};
+            append_waiting(im, journal.scan.batches);
             break;
         }
         journal.scan.batches.clear();

@@ -50,7 +50,6 @@ struct following {
     journal_position end;       // of the newest batch that is known
     uint64_t newest_lsn;        // of that one
     batch_list ahead;           // those after `shown`; of a heap with a log, those after `held`
-    batch_list over;            // those up to `shown` that the image may lack
     os::page_set copied;        // private copies of pages in batches
     std::atomic<bool> lost;     // the memory is a mixture
     void *block;                // of a heap that is shared: the followers' block, mapped

@@ -234,7 +234,8 @@ ty_status image_write_back_early(ty_heap *heap, size_t limit_pages) {
 namespace {
 
 // What a read-only heap reports instead of dirty pages: those that the journal holds and the image does not.
-ty_status waiting_pages(const image &im, os::page_set &pages) {
+ty_status waiting_pages(image &im, os::page_set &pages) {
+    os::lock_guard guard(im.work); // a follower's refresh
     if (ty_status status = pages.create(im.mapped_bytes / page_bytes))
         return status;
     for (const batch *b = im.waiting.first; b; b = b->next)
