@@ -157,8 +157,10 @@ ty_status check_log(void *context, const image_log &recorded, bool created, imag
         return status;
     if (state.follows()) // its log is read beside the writer
         return TY_OK;
-    if (!state.read_only() && !state.options.shared && !created)
-        if (ty_status status = check_not_shared(*state.options.storage, state.heap_path))
+    const bool raises = state.options.limit_bytes > recorded.limit_bytes;
+    if (!state.read_only() && !created && (raises || !state.options.shared))
+        if (ty_status status = check_not_shared(*state.options.storage, state.heap_path,
+                                                raises ? "raise a heap's limit" : "open a heap for this process alone"))
             return status;
     if (recorded.log_identity)
         return find_log(state, recorded, choice);

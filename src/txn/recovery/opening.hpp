@@ -64,11 +64,11 @@ ty_status open_again_for_writing(txn_runtime &rt, const char *path, const ty_ope
 
 // TY_E_BUSY: processes share the heap; for an open that is to have it alone, with its image locked. Removes a log
 // buffer that nobody uses.
-ty_status check_not_shared(const ty_storage &storage, const char *image_path);
+ty_status check_not_shared(const ty_storage &storage, const char *image_path, const char *call);
 // For the process that has the heap open for writing: others can join from now on. Takes over what the buffer holds, if
 // some have joined a process that died.
 ty_status sharing_begin_as_log_writer(const heap_opening &state, txn_runtime &rt);
-// For one that follows it. TY_E_BUSY: no process that shares it writes the log.
+// For one that follows it. TY_E_BUSY: no process that shares it writes the log, or the heap's limit would be raised.
 ty_status sharing_join(const heap_opening &state, txn_runtime &rt);
 
 // ---- in_doubt.cpp

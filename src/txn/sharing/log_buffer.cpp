@@ -236,7 +236,13 @@ bool log_buffer::still_there(uint64_t position) const {
     return header_->begun.fetch_add(0, std::memory_order_acq_rel) <= position + log_buffer_bytes;
 }
 
-ty_status check_not_shared(const ty_storage &storage, const char *image_path) {
+ty_status others_share(const char *image_path, const char *call) {
+    return failure(TY_E_BUSY, "%s: other processes share it", call)
+        .at(image_path)
+        .remedy("let them close it first; or open it with the option shared, and a limit that is no higher");
+}
+
+ty_status check_not_shared(const ty_storage &storage, const char *image_path, const char *call) {
     if (!storage.hold)
         return TY_OK;
     char *path = path_with(image_path, suffix);
@@ -253,9 +259,7 @@ ty_status check_not_shared(const ty_storage &storage, const char *image_path) {
             file.remove_quietly(path); // whoever is about to join finds that it has no name
         file.close();
         if (status == TY_E_BUSY)
-            status = failure(TY_E_BUSY, "open a heap for this process alone: others share it")
-                         .at(image_path)
-                         .remedy("open it with the option shared, or let them close it first");
+            status = others_share(image_path, call);
     }
     free(path);
     return status;

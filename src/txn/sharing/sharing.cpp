@@ -183,6 +183,8 @@ ty_status sharing_join(const heap_opening &state, txn_runtime &rt) {
     sharing &s = *rt.sharing;
     if ((status = s.buffer.check(image_identity(rt.heap))))
         return status;
+    if (s.options.limit_bytes > heap_limit(rt.heap)) // others have it mapped, and this process could not write the log
+        return others_share(state.heap_path, "raise a heap's limit");
     s.queue.lock();
     s.lock.release_unwanted();
     s.lock.lock();

@@ -623,15 +623,24 @@ TEST_F(sharing_test, what_a_shared_heap_refuses) {
     EXPECT_OK(ty_close(heap));
 }
 
-// Its writer is dead, but others have it.
-TEST_F(sharing_test, nobody_has_it_alone_while_others_share_it) {
+// Also while its writer is dead and no other one has taken its place.
+TEST_F(sharing_test, nobody_has_it_alone_or_raises_its_limit_while_others_share_it) {
+    ty_open_options alone = shared_options(), higher = shared_options();
+    alone.shared = false;
+    higher.limit_bytes = 2 * alone.limit_bytes;
+    auto expect_refused = [&] {
+        for (const ty_open_options &options : {alone, higher}) {
+            ty_heap *heap = nullptr;
+            EXPECT_EQ(TY_E_BUSY, ty_open(path().c_str(), &options, &heap, nullptr));
+        }
+    };
     const size_t first = start([&] {
         sharer own(path(), *with_, 0);
         own.commit(true);
         with_->stage = 1;
         own.run(-1);
     });
-    start([&] {
+    const size_t second = start([&] {
         with_->wait_for(1);
         sharer own(path(), *with_, 1);
         own.commit(false);
@@ -641,11 +650,13 @@ TEST_F(sharing_test, nobody_has_it_alone_while_others_share_it) {
         own.close();
     });
     with_->wait_for(2);
+    expect_refused();
+    int status = 0;
+    ::kill(children_[second], SIGSTOP);
+    ASSERT_EQ(children_[second], waitpid(children_[second], &status, WUNTRACED));
     kill(children_[first]);
-    ty_open_options alone = shared_options();
-    alone.shared = false;
-    ty_heap *heap = nullptr;
-    EXPECT_EQ(TY_E_BUSY, ty_open(path().c_str(), &alone, &heap, nullptr));
+    expect_refused();
+    ::kill(children_[second], SIGCONT);
     with_->stage = 3;
     wait_all();
     expect_files_have(0);
