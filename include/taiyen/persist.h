@@ -208,10 +208,10 @@ typedef struct ty_open_options {
                     durable commits, and later for any. A process that was stopped for more than a second may get
                     TY_E_EXPIRED from ty_commit and ty_read_end: roll back, and do it again. TY_E_SPACE: a commit
                     changes more than 2 MiB, or a sixteenth of the log. Refused (TY_E_UNSUPPORTED): concurrent, several
-                    log streams, own log sinks, check_stores, TY_BACKGROUND_CALLS, mapped code; on the heap
-                    reservations, sections of objects, ty_prepare, marks, branches, replicas, and in other processes
-                    than the log's writer snapshots. TY_E_BUSY: a process has it open without this option, or
-                    limit_bytes would raise the limit of a heap that others have open. The file PATH-shared beside the
+                    log streams, own log sinks, check_stores, TY_BACKGROUND_CALLS, mapped code; a limit_bytes that would
+                    raise the limit of a heap that others have open; on the heap reservations, sections of objects,
+                    ty_prepare, marks, branches, replicas, and in other processes than the log's writer snapshots.
+                    TY_E_BUSY, after 8 s: a process has it open without this option. The file PATH-shared beside the
                     heap is the processes' own, and of no use without them. docs/how-to/processes.md */
     const ty_reader_lock *reader_lock; /* with shared: what this process's readers have instead of read sections */
 } ty_open_options;

@@ -115,10 +115,26 @@ void forget_unused(sim_disk &disk, file_number number) {
     }
 }
 
+void give_up(live_file &live, const handle &owner, uint64_t first, uint64_t last) {
+    std::vector<held> left;
+    for (const held &each : live.holds) {
+        if (each.by != &owner || each.last < first || each.first > last) {
+            left.push_back(each);
+            continue;
+        }
+        if (each.first < first)
+            left.push_back({each.by, each.exclusive, each.first, first - 1});
+        if (each.last > last)
+            left.push_back({each.by, each.exclusive, last + 1, each.last});
+    }
+    live.holds = std::move(left);
+}
+
 void sim_close(void *context, ty_file *file) {
     sim_disk &disk = disk_of(context);
     lock_guard guard(disk.lock);
     handle &open = handle_of(file);
+    give_up(*open.live, open, 0, UINT64_MAX);
     open.live->exclusive_lock = open.live->exclusive_lock && open.lock != handle::lock_state::exclusive;
     open.live->shared_locks -= open.lock == handle::lock_state::shared;
     --open.live->handles;
@@ -331,6 +347,28 @@ ty_status sim_lock(void *context, ty_file *file, bool exclusive) {
     return TY_OK;
 }
 
+ty_status sim_hold(void *context, ty_file *file, uint32_t mode, uint64_t first, uint64_t last, uint64_t *other) {
+    sim_disk &disk = disk_of(context);
+    lock_guard guard(disk.lock);
+    const handle &open = handle_of(file);
+    live_file &live = *open.live;
+    const bool exclusive = mode == TY_HOLD_EXCLUSIVE;
+    if (fails(disk, sim_op_lock))
+        return injected(disk, "hold numbers of the file", live.path);
+    if (exclusive && !open.writable)
+        return failure(TY_E_PERMISSION, "hold numbers of the file").at(live.path.c_str()).cause(EBADF);
+    for (const held &each : live.holds)
+        if (mode != TY_HOLD_NONE && each.by != &open && (exclusive || each.exclusive) && each.first <= last &&
+            each.last >= first) {
+            *other = std::max(each.first, first);
+            return TY_E_BUSY;
+        }
+    give_up(live, open, first, last);
+    if (mode != TY_HOLD_NONE)
+        live.holds.push_back({&open, exclusive, first, last});
+    return TY_OK;
+}
+
 ty_status sim_check_lock(void *context, ty_file *file) {
     sim_disk &disk = disk_of(context);
     lock_guard guard(disk.lock);
@@ -470,7 +508,7 @@ sim_disk *sim_create() {
                    sim_check,
                    nullptr,
                    nullptr,
-                   nullptr,
+                   sim_hold,
                    nullptr,
                    sim_check_lock};
     return disk;

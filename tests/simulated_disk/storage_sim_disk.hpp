@@ -86,10 +86,20 @@ struct mapping {
 
 // A file as the program sees it. Once it has been mapped, a memfd mirrors it, and is authoritative for what a shared
 // mapping has written.
+struct handle;
+
+// Numbers that an open file holds.
+struct held {
+    const handle *by;
+    bool exclusive;
+    uint64_t first, last;
+};
+
 struct live_file {
     content now;
     int memory_fd = -1;
     std::vector<mapping> mappings;
+    std::vector<held> holds;
     uint32_t handles = 0;
     uint32_t shared_locks = 0;
     bool exclusive_lock = false;

@@ -386,6 +386,8 @@ PyMethodDef method(const char *name, int flags, const char *text = nullptr) {
     return {name, reinterpret_cast<PyCFunction>(reinterpret_cast<void *>(&guarded<F>::call)), flags, text};
 }
 
+extern std::unordered_set<heap *> all_heaps; // guarded by the GIL
+
 // Whether the interpreter is at its end.
 bool is_finalizing();
 // Around what runs Python code. A thread that is ended there, at the interpreter's end, stays there, for whatever

@@ -157,10 +157,11 @@ ty_status check_log(void *context, const image_log &recorded, bool created, imag
         return status;
     if (state.follows()) // its log is read beside the writer
         return TY_OK;
-    const bool raises = state.options.limit_bytes > recorded.limit_bytes;
-    if (!state.read_only() && !created && (raises || !state.options.shared))
-        if (ty_status status = check_not_shared(*state.options.storage, state.heap_path,
-                                                raises ? "raise a heap's limit" : "open a heap for this process alone"))
+    const bool alone = !state.options.shared, raises = state.options.limit_bytes > recorded.limit_bytes;
+    if (!state.read_only() && !created && (alone || raises))
+        if (ty_status status =
+                check_not_shared(*state.options.storage, state.heap_path, alone ? TY_E_BUSY : TY_E_UNSUPPORTED,
+                                 alone ? "open a heap for this process alone" : "raise a heap's limit"))
             return status;
     if (recorded.log_identity)
         return find_log(state, recorded, choice);
@@ -624,29 +625,42 @@ ty_status open_copy(const char *path, const ty_open_options &given, ty_heap **he
     return status;
 }
 
-// What is read while it is written may look damaged, cut short or missing: a refusal counts if it repeats.
+bool is_same(const ty_error &a, const ty_error &b) {
+    return a.status == b.status && a.offset == b.offset && strcmp(a.operation, b.operation) == 0;
+}
+
+// What is read while it is written may look damaged, cut short or missing: a refusal counts if it stays the same.
 ty_status open_followed(const char *path, const ty_open_options &options, ty_heap **heap, ty_report *report,
                         const open_validator *validator) {
-    constexpr unsigned tries_max = 12;
+    constexpr unsigned tries_max = 24, refusals_max = 12;
     const std::atomic<uint32_t> nobody_wakes{0};
+    ty_error before{};
     if (options.log || options.mark)
         return failure(TY_E_ARGUMENT, "follow a heap with the option %s", options.log ? "log" : "mark")
             .at(path)
             .remedy("%s", options.log ? "a log that the program keeps cannot be followed: open a copy of closed files"
                                       : "leave it out, or open the mark with TY_OPEN_READ_ONLY or TY_OPEN_COPY");
-    for (unsigned tries = 0;; ++tries) {
+    for (unsigned tries = 0, refusals = 0; tries < tries_max; ++tries) {
         const ty_status status = open_heap_files(path, options, heap, report, validator);
-        const bool passes = status == TY_E_BUSY || (may_pass(status) && status != TY_E_NOT_FOUND);
-        if (!passes || tries == tries_max)
+        const bool passes = (status == TY_E_BUSY && !options.shared) || (may_pass(status) && status != TY_E_NOT_FOUND);
+        if (!passes)
             return status;
-        os::wait_on(nobody_wakes, 0, uint64_t{250'000} << tries);
+        const ty_error why = keep_error();
+        refusals = is_same(why, before) ? refusals + 1 : 0;
+        if (refusals == refusals_max)
+            return report_again(why, status);
+        before = why;
+        os::wait_on(nobody_wakes, 0, uint64_t{250'000} << std::min(refusals, refusals_max - 1));
     }
+    return failure(TY_E_BUSY, "follow a heap: its files change faster than they can be read")
+        .at(path)
+        .remedy("try again");
 }
 
-// The first process that opens it writes its log; others join it.
+// The first process that opens it writes its log; others join it, when its open is done.
 ty_status open_shared(const char *path, const ty_open_options &options, ty_heap **heap, ty_report *report,
                       const open_validator *validator) {
-    constexpr unsigned tries_max = 10;
+    constexpr unsigned tries_max = 12; // 8 s
     const std::atomic<uint32_t> nobody_wakes{0};
     ty_open_options joins = options;
     joins.mode = TY_OPEN_FOLLOW;

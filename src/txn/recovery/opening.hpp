@@ -62,13 +62,20 @@ ty_status open_again_for_writing(txn_runtime &rt, const char *path, const ty_ope
 
 // ---- sharing/
 
-// TY_E_BUSY: processes share the heap; for an open that is to have it alone, with its image locked. Removes a log
-// buffer that nobody uses.
-ty_status check_not_shared(const ty_storage &storage, const char *image_path, const char *call);
+// For what is refused while other processes share the heap.
+inline ty_status others_share(ty_status refusal, const char *call, const char *image_path) {
+    return failure(refusal, "%s: other processes share it", call)
+        .at(image_path)
+        .remedy("let them close it first; or open it with the option shared, and a limit that is no higher");
+}
+// With the image locked, before anything is changed: the refusal, if processes share it. Removes a log buffer that
+// nobody uses.
+ty_status check_not_shared(const ty_storage &storage, const char *image_path, ty_status refusal, const char *call);
 // For the process that has the heap open for writing: others can join from now on. Takes over what the buffer holds, if
 // some have joined a process that died.
 ty_status sharing_begin_as_log_writer(const heap_opening &state, txn_runtime &rt);
-// For one that follows it. TY_E_BUSY: no process that shares it writes the log, or the heap's limit would be raised.
+// For one that follows it. TY_E_BUSY: no process that shares it writes the log. TY_E_UNSUPPORTED: the heap's limit
+// would be raised.
 ty_status sharing_join(const heap_opening &state, txn_runtime &rt);
 
 // ---- in_doubt.cpp

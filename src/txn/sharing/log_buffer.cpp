@@ -236,13 +236,7 @@ bool log_buffer::still_there(uint64_t position) const {
     return header_->begun.fetch_add(0, std::memory_order_acq_rel) <= position + log_buffer_bytes;
 }
 
-ty_status others_share(const char *image_path, const char *call) {
-    return failure(TY_E_BUSY, "%s: other processes share it", call)
-        .at(image_path)
-        .remedy("let them close it first; or open it with the option shared, and a limit that is no higher");
-}
-
-ty_status check_not_shared(const ty_storage &storage, const char *image_path, const char *call) {
+ty_status check_not_shared(const ty_storage &storage, const char *image_path, ty_status refusal, const char *call) {
     if (!storage.hold)
         return TY_OK;
     char *path = path_with(image_path, suffix);
@@ -259,7 +253,7 @@ ty_status check_not_shared(const ty_storage &storage, const char *image_path, co
             file.remove_quietly(path); // whoever is about to join finds that it has no name
         file.close();
         if (status == TY_E_BUSY)
-            status = others_share(image_path, call);
+            status = others_share(refusal, call, image_path);
     }
     free(path);
     return status;

@@ -119,7 +119,4 @@ private:
     uint64_t place_ = 0; // of the record that is being appended
 };
 
-// TY_E_BUSY, for what only a process may do that has the heap alone.
-ty_status others_share(const char *image_path, const char *call);
-
 } // namespace taiyen

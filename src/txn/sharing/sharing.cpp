@@ -184,7 +184,7 @@ ty_status sharing_join(const heap_opening &state, txn_runtime &rt) {
     if ((status = s.buffer.check(image_identity(rt.heap))))
         return status;
     if (s.options.limit_bytes > heap_limit(rt.heap)) // others have it mapped, and this process could not write the log
-        return others_share(state.heap_path, "raise a heap's limit");
+        return others_share(TY_E_UNSUPPORTED, "raise a heap's limit", state.heap_path);
     s.queue.lock();
     s.lock.release_unwanted();
     s.lock.lock();

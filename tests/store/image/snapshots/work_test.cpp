@@ -84,6 +84,7 @@ private:
         table.write_back = pass<&ty_storage::write_back>;
         table.lock = pass<&ty_storage::lock>;
         table.check_lock = pass<&ty_storage::check_lock>;
+        table.hold = pass<&ty_storage::hold>;
         table.rename = pass<&ty_storage::rename>;
         table.remove = pass<&ty_storage::remove>;
         table.flush_directory = pass<&ty_storage::flush_directory>;
