@@ -267,8 +267,9 @@ ty_status image_follow_refresh(ty_heap *heap);
 // The same from the files, whatever memory has: costs as much as the private copies that this drops. *log: where to go
 // on in the log.
 ty_status image_follow_load(ty_heap *heap, image_log *log);
-// The memory may be changed in between, through `writable`.
-ty_status image_follow_begin_change(ty_heap *heap, ty_heap **writable);
+// The memory may be changed in between, through `writable`. words_of: only words of these pages will be; NULL: also
+// blocks and roots.
+ty_status image_follow_begin_change(ty_heap *heap, const os::page_set *words_of, ty_heap **writable);
 void image_follow_end_change(ty_heap *heap, ty_heap *writable, bool whole); // not whole: it was changed in part
 // How many private copies of pages in batches there are, if the image has a newer snapshot by now: a load would drop
 // them, and what records changed. Else 0.

@@ -136,7 +136,9 @@ ty_status apply(follower &f, bool loaded, log_reading &read) {
     ty_heap *writable = nullptr;
     if (f.identity.log == 0 || (!loaded && !read.more))
         return TY_OK;
-    if (ty_status status = image_follow_begin_change(f.heap, &writable))
+    const bool words_only = !loaded && read.plan.operations == 0;
+    if (ty_status status =
+            image_follow_begin_change(f.heap, words_only ? &read.plan.pages.noted() : nullptr, &writable))
         return status;
     f.rt.heap = writable;
     ty_status status = TY_OK;
@@ -149,7 +151,7 @@ ty_status apply(follower &f, bool loaded, log_reading &read) {
     image_follow_end_change(f.heap, writable, !status);
     if (status)
         return report_again(why, status);
-    f.copies = (loaded ? 0 : f.copies) + (read.more ? read.plan.pages.noted() : 0);
+    f.copies = (loaded ? 0 : f.copies) + (read.more ? read.plan.pages.noted().count() : 0);
     if (read.more)
         f.next = read.plan.contents.next;
     return TY_OK;

@@ -36,7 +36,7 @@ public:
         if (waiting_.count() >= early_min_pages)
             copy_early();
     }
-    uint64_t noted() const { return noted_.count(); }
+    const os::page_set &noted() const { return noted_; }
     // Forgets what was noted. Not for use where pages are copied.
     void forget() { noted_.clear(); }
     // Ends early copying; no thread works when it returns. Pages can still be noted.

@@ -169,7 +169,7 @@ private:
     // An operation writes to some page, too.
     static ty_status frame(void *context, const log_positions &here) {
         auto &self = *static_cast<stage_reader *>(context);
-        if (self.stage_.pages.noted() + self.stage_.operations <= self.most_pages_ ||
+        if (self.stage_.pages.noted().count() + self.stage_.operations <= self.most_pages_ ||
             (self.reader_.held.count() && !fault("stage_between_prepared_and_outcome")))
             return TY_OK; // X27: no snapshot LSN between a prepared record and its outcome
         ty_status status =
@@ -323,7 +323,7 @@ ty_status replay_scan(const log_location &location, const log_identity &identity
 }
 
 ty_status replay_check_fits(const log_location &location, const replay_plan &plan) {
-    const uint64_t pages = plan.pages.noted();
+    const uint64_t pages = plan.pages.noted().count();
     if (pages * os::page_bytes <= image_reader_allowed())
         return TY_OK;
     return failure(TY_E_MEMORY, "read a log that writes to %llu page%s", (unsigned long long)pages, plural(pages))
@@ -332,7 +332,7 @@ ty_status replay_check_fits(const log_location &location, const replay_plan &pla
 }
 
 bool replay_takes_snapshots(const txn_runtime &rt, const replay_plan &plan) {
-    return plan.pages.noted() * os::page_bytes > image_copies_allowed(rt.heap);
+    return plan.pages.noted().count() * os::page_bytes > image_copies_allowed(rt.heap);
 }
 
 ty_status replay_run(txn_runtime &rt, const log_location &location, const log_identity &identity,
@@ -343,7 +343,8 @@ ty_status replay_run(txn_runtime &rt, const log_location &location, const log_id
     if (!in_stages)
         plan.pages.finish(rt.base);
     replayer replay(rt, location.path);
-    replay.begin();
+    if (writes || plan.operations != 0) // else the heap may have no tables that can be paused
+        replay.begin();
     bool done = false;
     ty_status status = TY_OK;
     if (!in_stages && rt.threads && plan.records.whole() && plan.contents.record_bytes >= replay_helper_min_bytes)

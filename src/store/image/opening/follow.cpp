@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 namespace taiyen {
 namespace {
@@ -30,17 +31,47 @@ ty_status check_same(const image &im, const image_header &now) {
     return follow_check(im, now);
 }
 
-struct writable_memory {
-    explicit writable_memory(const image &of)
-        : im(of), status(of.shares ? TY_OK : os::protect(of.base, of.mapped_bytes, true)) {}
-    ~writable_memory() {
-        if (!im.shares)
-            (void)os::protect(im.base, im.mapped_bytes, false);
+ty_status protect_pages(const image &im, const os::page_set &pages, bool writable) {
+    ty_status status = TY_OK;
+    for (uint64_t first = pages.next(0), end; first < pages.page_count() && !status; first = pages.next(end)) {
+        for (end = first + 1; end < pages.page_count() && pages.contains(end); ++end) {
+        }
+        status = os::protect(im.base + first * page_bytes, (end - first) * page_bytes, writable);
     }
+    return status;
+}
+
+// I28. Makes memory writable: these pages alone, if they are few. For all, the kernel changes an entry for each page
+// that is mapped, 10 ms for a gigabyte.
+ty_status begin_writes(image &im, const os::page_set *pages) {
+    im.followed.written = nullptr;
+    if (im.shares)
+        return TY_OK;
+    if (pages != nullptr && pages->count() * follower_page_cost <= heap_used_bytes(im.heap) / page_bytes) {
+        im.followed.written = pages;
+        if (protect_pages(im, *pages, true) == TY_OK)
+            return TY_OK;
+        im.followed.written = nullptr; // the process has too many mappings
+    }
+    return os::protect(im.base, im.mapped_bytes, true);
+}
+
+void end_writes(image &im) {
+    if (im.shares || fault("follower_stays_writable"))
+        return;
+    const os::page_set *pages = std::exchange(im.followed.written, nullptr);
+    if (pages == nullptr || protect_pages(im, *pages, false))
+        (void)os::protect(im.base, im.mapped_bytes, false);
+}
+
+struct writable_memory {
+    explicit writable_memory(image &of, const os::page_set *pages = nullptr)
+        : im(of), status(begin_writes(of, pages)) {}
+    ~writable_memory() { end_writes(im); }
     writable_memory(const writable_memory &) = delete;
     writable_memory &operator=(const writable_memory &) = delete;
 
-    const image &im;
+    image &im;
     const ty_status status;
 };
 
@@ -144,6 +175,24 @@ void note_header(following &f, const image_header &now, const followers_block &b
     f.durable_epoch = std::max(now.durable_epoch, block.announced);
 }
 
+class batch_pages {
+public:
+    batch_pages(const image &im, const batch_list &batches)
+        : known_(pages_.create(im.mapped_bytes / page_bytes) == TY_OK) {
+        for (const batch *b = known_ ? batches.first : nullptr; b != nullptr; b = b->next)
+            for (size_t i = 0; i < b->copies.count(); ++i)
+                pages_.insert(b->copies[i].page);
+    }
+    ~batch_pages() { pages_.destroy(); }
+    batch_pages(const batch_pages &) = delete;
+    batch_pages &operator=(const batch_pages &) = delete;
+    const os::page_set *known() const { return known_ ? &pages_ : nullptr; }
+
+private:
+    os::page_set pages_;
+    const bool known_;
+};
+
 // Makes private copies of what the writer has announced.
 ty_status keep_up(image &im, const followers_block &wanted) {
     following &f = im.followed;
@@ -151,7 +200,8 @@ ty_status keep_up(image &im, const followers_block &wanted) {
         return TY_OK;
     if (ty_status status = read_ahead(im))
         return status;
-    const writable_memory writable(im);
+    const batch_pages ahead(im, f.ahead);
+    const writable_memory writable(im, ahead.known());
     if (writable.status)
         return writable.status;
     uint64_t epoch = f.held;
@@ -376,7 +426,8 @@ ty_status image_follow_refresh(ty_heap *heap) {
     if (f.ahead.first != nullptr) {
         if (ty_status status = make_durable(im, f.ahead))
             return status;
-        const writable_memory writable(im);
+        const batch_pages ahead(im, f.ahead);
+        const writable_memory writable(im, ahead.known());
         if (writable.status)
             return writable.status;
         f.lost = true;
@@ -461,31 +512,29 @@ ty_status image_follow_load(ty_heap *heap, image_log *log) {
     return TY_OK;
 }
 
-ty_status image_follow_begin_change(ty_heap *heap, ty_heap **writable) {
+ty_status image_follow_begin_change(ty_heap *heap, const os::page_set *words_of, ty_heap **writable) {
     image &im = *image_of(heap);
-    if (im.shares) { // it is writable
-        *writable = heap;
-        im.followed.lost = true;
-        return TY_OK;
-    }
-    ty_status status = os::protect(im.base, im.mapped_bytes, true);
-    if (!status)
+    ty_status status = begin_writes(im, words_of);
+    if (status)
+        return status;
+    *writable = heap;
+    if (!im.shares && im.followed.written == nullptr)
         status = heap_attach_over(heap, snapshot_owner(im), writable);
     if (status) {
-        (void)os::protect(im.base, im.mapped_bytes, false);
+        end_writes(im);
         return status;
     }
-    heap_set_image(*writable, &im);
+    if (*writable != heap)
+        heap_set_image(*writable, &im);
     im.followed.lost = true;
     return TY_OK;
 }
 
 void image_follow_end_change(ty_heap *heap, ty_heap *writable, bool whole) {
     image &im = *image_of(heap);
-    if (!im.shares) {
+    if (writable != heap)
         heap_detach_over(heap, writable);
-        (void)os::protect(im.base, im.mapped_bytes, false);
-    }
+    end_writes(im);
     im.followed.lost = !whole;
 }
 

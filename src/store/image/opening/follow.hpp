@@ -7,6 +7,8 @@ namespace taiyen {
 
 // Fewer private copies are not worth dropping. Tests lower it.
 inline uint64_t follower_copies_min = 1024;
+// To make a page writable by itself takes as long as making so many of all pages writable at once does. Tests lower it.
+inline uint64_t follower_page_cost = 64;
 
 // What the memory of a heap that is open becomes: the image, and what it lacks. `copy` gets the context `&im`.
 struct memory_of_image {

@@ -44,15 +44,16 @@ struct following {
     image_header seen{};  // when the memory was loaded
     uint64_t image_epoch; // of the newest header that was read, as the next
     uint64_t journal_next;
-    uint64_t durable_epoch;     // that the writer has said is durable
-    std::atomic<uint64_t> held; // the epoch at which it stands (I27)
-    uint64_t shown;             // what the memory has, but for records of a log
-    journal_position end;       // of the newest batch that is known
-    uint64_t newest_lsn;        // of that one
-    batch_list ahead;           // those after `shown`; of a heap with a log, those after `held`
-    os::page_set copied;        // private copies of pages in batches
-    std::atomic<bool> lost;     // the memory is a mixture
-    void *block;                // of a heap that is shared: the followers' block, mapped
+    uint64_t durable_epoch;      // that the writer has said is durable
+    std::atomic<uint64_t> held;  // the epoch at which it stands (I27)
+    uint64_t shown;              // what the memory has, but for records of a log
+    journal_position end;        // of the newest batch that is known
+    uint64_t newest_lsn;         // of that one
+    batch_list ahead;            // those after `shown`; of a heap with a log, those after `held`
+    os::page_set copied;         // private copies of pages in batches
+    std::atomic<bool> lost;      // the memory is a mixture
+    const os::page_set *written; // while it changes: which pages can be written to; NULL: all
+    void *block;                 // of a heap that is shared: the followers' block, mapped
 };
 
 struct image : heap_image {
