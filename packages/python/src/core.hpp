@@ -14,8 +14,8 @@
 
 #include <cstdint>
 #include <exception>
+#include <map>
 #include <optional>
-#include <set>
 #include <string>
 #include <type_traits>
 #include <unordered_map>
@@ -207,7 +207,7 @@ public:
     bool automatic = false;             // stores are found by themselves, since arrays are written to
     unsigned fork_number = 0;           // of the process that opened it
     unsigned busy = 0;                  // threads that are in the library without the GIL
-    std::set<std::uint64_t> tickets;    // PY38: of threads that wait for the heap to be free, as they came
+    std::map<std::uint64_t, unsigned long> tickets; // PY38: of threads that wait for the heap, as they came
     std::uint64_t last_ticket = 0;
     std::uint64_t process = 0; // of a shared heap: this one's number
     std::size_t views = 0;     // of arrays, that Python has
@@ -447,18 +447,21 @@ constexpr unsigned shortest_wait_us = 20;
 void wait_a_moment(unsigned *pause_us);
 
 // PY38: threads that wait for the heap to be free are served in the order in which they came. One waits while its
-// ticket lives.
+// ticket lives. A signal's handler may wait within a wait of its thread, which therefore stands for it.
 class ticket {
 public:
-    explicit ticket(heap &of) : heap_(of), number_(++of.last_ticket) { of.tickets.insert(number_); }
+    explicit ticket(heap &of) : heap_(of), number_(++of.last_ticket), thread_(PyThread_get_thread_ident()) {
+        of.tickets.emplace(number_, thread_);
+    }
     ~ticket() { heap_.tickets.erase(number_); }
-    bool is_served() const { return *heap_.tickets.begin() == number_ || fault("waiting_threads_passed_over"); }
+    bool is_served() const { return heap_.tickets.begin()->second == thread_ || fault("waiting_threads_passed_over"); }
     ticket(const ticket &) = delete;
     ticket &operator=(const ticket &) = delete;
 
 private:
     heap &heap_;
     std::uint64_t number_;
+    unsigned long thread_;
 };
 
 // Begins a transaction of this thread; waits for those of others, and hears signals meanwhile. False: there is an

@@ -515,6 +515,31 @@ def test_no_signal_between_a_begin_and_its_body(tmp_path):
         assert result.stdout == "held\n" and result.returncode == 0, result
 
 
+def test_a_handler_changes_what_its_thread_waits_for(tmp_path):
+    result = run('''
+        import signal, sys, taiyen, threading
+        heap = taiyen.open(sys.argv[1] + "/t", kind="transactional")
+        begun, go_on = threading.Event(), threading.Event()
+        def other():
+            with heap.transaction():
+                heap.root["other"] = 0
+                begun.set()
+                go_on.wait()
+        def on_alarm(*_):
+            go_on.set()
+            heap.root["in the handler"] = 1
+        thread = threading.Thread(target=other)
+        thread.start()
+        begun.wait()
+        signal.signal(signal.SIGALRM, on_alarm)
+        signal.setitimer(signal.ITIMER_REAL, 0.2)
+        heap.root["after it"] = 2
+        thread.join()
+        print(list(heap.root))
+    ''', tmp_path)
+    assert result.stdout == "['other', 'in the handler', 'after it']\n", result
+
+
 def test_no_signal_within_a_change_of_records(tmp_path):
     """PY15. A deletion of a slice began and ended in Python: an alarm between left the transaction open."""
     result = run('''

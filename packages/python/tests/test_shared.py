@@ -305,6 +305,38 @@ def test_a_wait_hears_signals(heap):
     assert heap.root["n"] == 1
 
 
+def test_a_handler_of_a_signal_changes_the_heap_amid_a_wait(heap):
+    heap.other.ask("with heap.transaction(): root['n'] = 1; print('in', flush=True); sys.stdin.readline()")
+    assert heap.other.answer() == "in"
+
+    def change(*_):
+        heap.other.ask("")
+        heap.root["in the handler"] = 1
+
+    before = signal.signal(signal.SIGALRM, change)
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0.2)
+        heap.root["after it"] = 2
+    finally:
+        signal.signal(signal.SIGALRM, before)
+    assert heap.other.answer() == "done"
+    assert list(heap.root) == ["n", "in the handler", "after it"]
+
+
+def test_a_reader_does_not_wait_for_a_transaction_of_its_process(heap):
+    """The transaction waits for the reader, while another process commits all the time."""
+    heap.root.update(n=0, stop=False)
+    heap.other.ask("exec('while not root[\"stop\"]:\\n with heap.transaction(wait=False): root[\"o\"] = root.get(\"o\", 0) + 1')")
+    with concurrent.futures.ThreadPoolExecutor(1) as pool:
+        for n in range(int(30 * EFFORT) or 1):
+            reader = pool.submit(lambda: [heap.root["n"] for _ in range(2000)])
+            with heap.transaction(wait=False):
+                heap.root["n"] += 1
+                assert n + 1 in (reader.result(60)[-1], heap.root["n"])
+    heap.root["stop"] = True
+    assert heap.other.answer() == "done"
+
+
 def test_threads_and_processes_take_turns(heap):
     heap.root.update(a=0, b=0)
     heap.other.ask("for i in range(300): exec('with heap.transaction(): root[\"a\"] += 1; root[\"b\"] -= 1')")

@@ -14,6 +14,7 @@ namespace {
 
 constexpr uint64_t piece_bytes = 2 * log_buffer_record_max;
 constexpr uint64_t patience_ns = 1'000'000'000;
+constexpr uint64_t retry_ns = 50'000;
 
 ty_status expired(const sharing &s, const char *call) {
     return failure(TY_E_EXPIRED, "%s: the heap's files were overwritten while this process stood still", call)
@@ -331,22 +332,46 @@ uint64_t sharing_last(const txn_runtime &rt) {
 
 // ---- Readers
 
-// Whoever has the lock exclusively, be it a thread of the library, is waited for; readers are not. What the buffer may
-// lose meanwhile is read with the writer lock held.
+namespace {
+
+// Whoever has the lock exclusively, be it a thread of the library, is waited for; readers are not. With a lock of the
+// program's, a transaction is not either, as its thread may wait for this one: it shows the newest state.
+void wait_for_writer(sharing &s) {
+    const std::atomic<uint32_t> nobody_wakes{0};
+    if (s.reader_lock.lock != nullptr) {
+        os::wait_on(nobody_wakes, 0, retry_ns);
+        return;
+    }
+    s.rt.rwlock.lock_shared();
+    s.rt.rwlock.unlock_shared();
+}
+
+bool lock_for_reader(sharing &s) {
+    if (s.reader_lock.lock == nullptr)
+        s.queue.lock();
+    else if (!s.queue.try_lock())
+        return false;
+    s.lock.lock();
+    return true;
+}
+
+} // namespace
+
+// What the buffer may lose meanwhile is read with the writer lock held.
 ty_status sharing_see_newest(txn_runtime &rt) {
     constexpr int tries_max = 4;
     sharing &s = *rt.sharing;
     const log_buffer_header &h = s.buffer.header();
-    for (int tries = 0; tries < tries_max; ++tries) {
+    for (int tries = 0; tries < tries_max;) {
         const uint64_t behind = h.end.load(std::memory_order_acquire) - s.position.load(std::memory_order_acquire);
         const bool expired = is_expired(s);
         if (behind == 0 && !expired)
             return TY_OK;
         const bool with_lock = expired || behind > log_buffer_bytes / 2 || tries > 1;
         const bool may_load = with_lock || s.writes_log.load(std::memory_order_acquire);
-        if (with_lock) {
-            s.queue.lock();
-            s.lock.lock();
+        if (with_lock && !lock_for_reader(s)) {
+            wait_for_writer(s);
+            continue;
         }
         const bool alone = rt.rwlock.try_lock();
         const ty_status status = !alone ? TY_OK : may_load ? sharing_enter(rt) : apply_newer(s);
@@ -358,10 +383,9 @@ ty_status sharing_see_newest(txn_runtime &rt) {
             sharing_unlock(rt);
         if (alone && (status == TY_OK || may_load))
             return status;
-        if (!alone) {
-            rt.rwlock.lock_shared();
-            rt.rwlock.unlock_shared();
-        }
+        if (!alone)
+            wait_for_writer(s);
+        tries += alone || s.reader_lock.lock == nullptr;
     }
     return TY_OK;
 }
