@@ -660,20 +660,21 @@ ty_status open_followed(const char *path, const ty_open_options &options, ty_hea
 // The first process that opens it writes its log; others join it, when its open is done.
 ty_status open_shared(const char *path, const ty_open_options &options, ty_heap **heap, ty_report *report,
                       const open_validator *validator) {
-    constexpr unsigned tries_max = 12; // 8 s
+    constexpr uint64_t patience_ns = 8'000'000'000, first_pause_ns = 2'000'000, longest_pause_ns = 50'000'000;
     const std::atomic<uint32_t> nobody_wakes{0};
+    const uint64_t begun = os::now_ns();
     ty_open_options joins = options;
     joins.mode = TY_OPEN_FOLLOW;
-    for (unsigned tries = 0;; ++tries) {
+    for (uint64_t pause_ns = first_pause_ns;; pause_ns = std::min(2 * pause_ns, longest_pause_ns)) {
         ty_status status = open_heap_files(path, options, heap, report, validator);
         // Another process has just made it, or is about to.
         const bool in_use = status == TY_E_BUSY || (status == TY_E_EXISTS && options.mode == TY_OPEN_OR_CREATE);
         if (in_use)
             status = open_followed(path, joins, heap, report, validator);
         const bool is_being_made = in_use && status == TY_E_NOT_FOUND;
-        if ((status != TY_E_BUSY && !is_being_made) || tries == tries_max)
+        if ((status != TY_E_BUSY && !is_being_made) || os::now_ns() - begun >= patience_ns)
             return status;
-        os::wait_on(nobody_wakes, 0, uint64_t{2'000'000} << tries);
+        os::wait_on(nobody_wakes, 0, pause_ns);
     }
 }
 
