@@ -337,6 +337,16 @@ def test_a_reader_does_not_wait_for_a_transaction_of_its_process(heap):
     assert heap.other.answer() == "done"
 
 
+def test_statistics_wait_for_no_snapshot(heap):
+    """The library's own snapshots wait for the GIL."""
+    heap.root["stop"] = False
+    heap.other.ask("exec('while not root[\"stop\"]:\\n with heap.transaction(wait=False): root[\"o\"] = [1] * 5000')")
+    for _ in range(int(3000 * EFFORT) or 1):
+        heap.stats()
+    heap.root["stop"] = True
+    assert heap.other.answer() == "done"
+
+
 def test_threads_and_processes_take_turns(heap):
     heap.root.update(a=0, b=0)
     heap.other.ask("for i in range(300): exec('with heap.transaction(): root[\"a\"] += 1; root[\"b\"] -= 1')")

@@ -55,9 +55,10 @@ struct snapshot_service {
     uint64_t started_lsn;    // the LSN up to which it holds transactions
     os::array<void *> frees; // blocks to be freed before the next one
     uint64_t retry_ns;       // when a failed snapshot is retried; 0: the last one did not fail
-    uint64_t forced;
-    uint64_t timed;
-    uint64_t pages;
+    // For statistics, which wait for no snapshot: that may be waiting for the caller (ty_reader_lock).
+    std::atomic<uint64_t> forced;
+    std::atomic<uint64_t> timed;
+    std::atomic<uint64_t> pages;
 
     memory_pressure memory; // guarded by the reader-writer lock
 

@@ -334,11 +334,10 @@ ty_status snapshots_free_all(txn_runtime &rt) {
 }
 
 void snapshots_add_stats(txn_runtime &rt, ty_txn_stats *stats) {
-    snapshot_service &s = *rt.snapshots;
-    os::lock_guard guard(s.lock);
-    stats->forced_snapshots = s.forced;
-    stats->automatic_snapshots = s.timed;
-    stats->snapshot_pages = s.pages;
+    const snapshot_service &s = *rt.snapshots;
+    stats->forced_snapshots = s.forced.load(std::memory_order_relaxed);
+    stats->automatic_snapshots = s.timed.load(std::memory_order_relaxed);
+    stats->snapshot_pages = s.pages.load(std::memory_order_relaxed);
 }
 
 ty_status txn_snapshot_start(ty_heap *heap, uint64_t *epoch) {
